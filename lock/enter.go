@@ -49,7 +49,7 @@ func (a *acquisition) entry(e *entry, ifFree bool) lockrow.Entry {
 func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) table.Op) error {
 	c, e := a.client, a.entries[0]
 	entered := false // into a row that is not in order
-	h, err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), func(ctx context.Context) error {
+	inDoubt, err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), func(ctx context.Context) error {
 		item, err := c.table.Apply(ctx, op(e), table.ReturnNew)
 		row, refused, bad := c.rowOf(item, err)
 		switch none := refused && bad == nil && row.Fence == 0; {
@@ -70,7 +70,7 @@ func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) 
 		a.wanted[0].row = row
 		return a.entered(&row, e, ifFree)
 	})
-	a.inDoubt = err == nil || entered || h.InDoubt
+	a.inDoubt = err == nil || entered || inDoubt
 	return err
 }
 

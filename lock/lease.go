@@ -257,7 +257,7 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 // attempt may have been applied without an answer.
 func (l *Lease) update(ctx context.Context, op table.Op) (row lockrow.Row, inDoubt bool, err error) {
 	c := l.client
-	h, err := c.repeater.Do(ctx, attempt.Timeout(l.request.length(c)), func(ctx context.Context) error {
+	inDoubt, err = c.repeater.Do(ctx, attempt.Timeout(l.request.length(c)), func(ctx context.Context) error {
 		item, err := c.table.Apply(ctx, op, table.ReturnNone)
 		now, refused, bad := c.rowOf(item, err)
 		if refused && bad != nil {
@@ -266,5 +266,5 @@ func (l *Lease) update(ctx context.Context, op table.Op) (row lockrow.Row, inDou
 		row = now
 		return err
 	})
-	return row, h.InDoubt, err
+	return row, inDoubt, err
 }

@@ -188,7 +188,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	if to != nil || l.holding.Kind == lockrow.Shared {
 		answers = table.ReturnNew // the row that the next lease continues with, or that tells whether others have taken readers out
 	}
-	h, err := c.repeater.Do(ctx, attempt.Timeout(l.request.length(c)), func(ctx context.Context) error {
+	inDoubt, err := c.repeater.Do(ctx, attempt.Timeout(l.request.length(c)), func(ctx context.Context) error {
 		op, change := l.give(to, false)
 		item, err := c.table.Apply(ctx, op, answers)
 		row, refused, bad := c.rowOf(item, err)
@@ -206,7 +206,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 		l.turn.saw(&row)
 		return err
 	})
-	l.turn.inDoubt = l.turn.inDoubt || err != nil && h.InDoubt
+	l.turn.inDoubt = l.turn.inDoubt || err != nil && inDoubt
 	switch {
 	case err == nil && l.holding.Kind == lockrow.Shared && l.turn.row.Ousted != l.last().Ousted:
 		return l.refused(ctx, true) // what has left may have been a ghost of a reader that others have taken out
@@ -214,7 +214,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 		l.given(to)
 	case errors.Is(err, table.ErrCondition):
 		return l.refused(ctx, l.turn.inDoubt)
-	case !h.InDoubt && to != nil:
+	case !inDoubt && to != nil:
 		l.dropTarget()
 	}
 	return err

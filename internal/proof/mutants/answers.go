@@ -66,14 +66,14 @@ func answers() []Mutant {
 		{
 			Name: "lost-answer-is-a-refusal", Part: Answers, File: "lock/internal/attempt/attempt.go",
 			Breaks: "takes an attempt without an answer for one that was not applied",
-			Old:    `h.InDoubt = h.InDoubt || unanswered(err)`,
-			New:    `h.InDoubt = false`,
+			Old:    `inDoubt = inDoubt || unanswered(err)`,
+			New:    `inDoubt = false`,
 		},
 		{
 			Name: "doubt-of-the-last-attempt", Part: Answers, File: "lock/internal/attempt/attempt.go",
 			Breaks: "forgets that an earlier attempt may have been applied",
-			Old:    `h.InDoubt = h.InDoubt || unanswered(err)`,
-			New:    `h.InDoubt = unanswered(err)`,
+			Old:    `inDoubt = inDoubt || unanswered(err)`,
+			New:    `inDoubt = unanswered(err)`,
 		},
 		{
 			Name: "repeated-below", Part: Answers, File: "lock/internal/attempt/attempt.go",

@@ -47,46 +47,40 @@ type Repeater struct {
 	Repeated atomic.Int64 // requests that were sent again
 }
 
-// History is what is known of the attempts of one call.
-type History struct {
-	Sent    int  // attempts
-	InDoubt bool // one of them may have been applied, or may yet be, without an answer that says so
-}
-
 // Do calls f until it succeeds, fails for good, or ctx or the table's retry policy ends. Each call
-// has a context with the given timeout.
-func (r *Repeater) Do(ctx context.Context, timeout time.Duration, f func(ctx context.Context) error) (h History, err error) {
+// has a context with the given timeout. inDoubt reports whether an attempt may have been applied, or may yet be, without an
+// answer that says so.
+func (r *Repeater) Do(ctx context.Context, timeout time.Duration, f func(ctx context.Context) error) (inDoubt bool, err error) {
 	if ctx.Err() != nil {
-		return h, clock.Cause(ctx)
+		return false, clock.Cause(ctx)
 	}
 	var wait backoff.BackOff // made when it is first needed, which is rarely
 	for {
-		h.Sent++
 		bounded, cancel := r.Clock.WithTimeout(ctx, timeout)
 		err = f(table.WithoutRetry(bounded))
 		timedOut := bounded.Err() != nil && errors.Is(err, context.DeadlineExceeded)
 		cancel()
 		if err == nil {
-			return h, nil
+			return inDoubt, nil
 		}
-		h.InDoubt = h.InDoubt || unanswered(err)
+		inDoubt = inDoubt || unanswered(err)
 		switch {
 		case ctx.Err() != nil:
-			return h, WithCause(ctx, err)
+			return inDoubt, WithCause(ctx, err)
 		case errors.Is(err, ErrAgain):
 			continue
 		case !timedOut && !r.Table.Retryable(err):
-			return h, err
+			return inDoubt, err
 		}
 		if wait == nil {
 			wait = r.Table.Backoff()
 		}
 		d := wait.NextBackOff()
 		if d == backoff.Stop {
-			return h, err
+			return inDoubt, err
 		}
 		if r.Clock.Sleep(ctx, d) != nil {
-			return h, WithCause(ctx, err)
+			return inDoubt, WithCause(ctx, err)
 		}
 		r.Repeated.Add(1)
 	}

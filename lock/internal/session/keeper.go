@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
@@ -61,23 +62,14 @@ type Keeper struct {
 	config   Config
 	repeater *attempt.Repeater
 	terms    *clock.Terms
-	work     sync.WaitGroup  // the goroutines that open and renew
-	ctx      context.Context // of opening: ends with Close
+	opening  singleflight.Group // all who wait for a session share its opening
+	work     sync.WaitGroup     // what opens and renews
+	ctx      context.Context    // of opening: ends with Close
 	stop     context.CancelFunc
 
 	mu      sync.Mutex // guards the following, and Session.uses; never held across I/O
 	current *Session   // nil for none
-	opening *opening   // under way; nil for none
 	next    *Session   // to be opened: its row is there, or may be; nil for one with a new row
-	closed  bool
-}
-
-// opening is the opening of a session, which all share who wait for it.
-type opening struct {
-	done    chan struct{} // closed when the rest is set
-	session *Session
-	err     error
-	told    atomic.Bool // Hooks.Opened was called
 }
 
 // NewKeeper makes a Keeper. It sends nothing, and has no goroutine before the first session.
@@ -91,10 +83,15 @@ func NewKeeper(r *attempt.Repeater, terms *clock.Terms, c Config) *Keeper {
 func (k *Keeper) Current() *Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.current != nil && k.current.Remaining() > 0 {
-		return k.current
+	return k.alive()
+}
+
+// alive is Current. It is called with mu held.
+func (k *Keeper) alive() *Session {
+	if k.current == nil || k.current.Remaining() == 0 {
+		return nil
 	}
-	return nil
+	return k.current
 }
 
 // Use returns the open session, and opens one where there is none. It stays open, if it can be renewed,
@@ -107,28 +104,22 @@ func (k *Keeper) Current() *Session {
 // Cost: none, or one conditional write to open it.
 func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 	for {
-		s, o := k.use(ctx)
-		switch {
-		case s != nil:
+		if s := k.UseCurrent(); s != nil {
 			return s, nil
-		case o == nil:
-			return nil, ErrClosed
 		}
 		select {
-		case <-o.done:
+		case opened := <-k.opening.DoChan("", func() (any, error) { return k.open(context.WithoutCancel(ctx)) }):
+			switch s, err := opened.Val.(*Session), opened.Err; {
+			case k.ctx.Err() != nil:
+				return nil, ErrClosed
+			case errors.Is(err, ErrDead): // the old row was marked so: the next round makes a new one
+			case err != nil:
+				return nil, fmt.Errorf("open a session: %w", err)
+			case !s.told.Swap(true):
+				k.config.Hooks.Opened(s)
+			}
 		case <-ctx.Done():
 			return nil, clock.Cause(ctx)
-		}
-		switch {
-		case o.err == nil:
-			if !o.told.Swap(true) {
-				k.config.Hooks.Opened(o.session)
-			}
-		case errors.Is(o.err, ErrDead): // the old row was marked so: the next round makes a new one
-		case k.ctx.Err() != nil:
-			return nil, ErrClosed
-		default:
-			return nil, fmt.Errorf("open a session: %w", o.err)
 		}
 	}
 }
@@ -137,67 +128,56 @@ func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 func (k *Keeper) UseCurrent() *Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.current == nil || k.current.Remaining() == 0 {
-		return nil
-	}
-	k.current.uses++
-	return k.current
-}
-
-// use counts one more that depends on the session that is open. Where none is, it returns the opening of one, which it
-// begins unless one is under way; neither after Close.
-func (k *Keeper) use(ctx context.Context) (*Session, *opening) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch s := k.current; {
-	case k.closed:
-		return nil, nil
-	case s != nil && s.Remaining() > 0:
+	s := k.alive()
+	if s != nil {
 		s.uses++
-		return s, nil
-	case k.opening == nil:
-		o := &opening{done: make(chan struct{}), session: k.next}
-		k.opening = o
-		k.work.Go(func() { k.open(context.WithoutCancel(ctx), o) })
 	}
-	return nil, k.opening
+	return s
 }
 
-// open opens a session. The context has the values of the first one who asked for it.
+// open opens a session, unless one is open by now, or the keeper is closed: then it returns nil. The context has the values of
+// the first one who asked for it.
 //
 // Cost: one conditional write; another one where no answer has told DynamoDB's time before, and the local clock is slow.
-func (k *Keeper) open(ctx context.Context, o *opening) {
+func (k *Keeper) open(ctx context.Context) (*Session, error) {
+	k.mu.Lock()
+	s, open := k.next, k.alive()
+	begins := open == nil && k.ctx.Err() == nil
+	if begins {
+		k.work.Add(1) // under mu: Close waits for it
+	}
+	k.mu.Unlock()
+	if !begins {
+		return open, nil
+	}
+	defer k.work.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(k.ctx, cancel)() //nolint:contextcheck // it ends with the keeper, and with no caller
-	s := o.session
 	if s == nil {
 		s = k.newSession(k.repeater.Clock.Text())
 		s.fresh, s.beat = true, -1
 	}
 	var start clock.Instant
 	var asked []string
-	h, err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), func(ctx context.Context) (err error) {
+	_, err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), func(ctx context.Context) (err error) {
 		start = k.repeater.Clock.Instant()
 		asked, err = s.write(ctx)
 		return err
 	})
-	if err == nil {
-		s.begin(start)
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case err == nil:
-		k.current, k.next = s, nil
-		k.work.Go(func() { s.keep(asked) }) //nolint:contextcheck // it renews for as long as the session goes on
 	case errors.Is(err, ErrDead):
 		k.next = nil
-	case h.Sent > 0:
-		k.next = s // one of the attempts may have written the row
+	case err != nil, k.ctx.Err() != nil:
+		k.next = s // the row may be there
+	default:
+		s.begin(start)
+		k.current, k.next = s, nil
+		k.work.Go(func() { s.keep(asked) }) //nolint:contextcheck // it renews for as long as the session goes on
 	}
-	k.opening, o.session, o.err = nil, s, err
-	close(o.done)
+	return s, err
 }
 
 // renewing is how long a renewal may take of a session that was idle.
@@ -226,15 +206,10 @@ func (k *Keeper) idle(s *Session) bool {
 // Cost: one conditional write where a session is open, or was.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
-	k.closed = true
-	opening := k.opening
-	k.mu.Unlock()
 	k.stop()
+	last := k.alive()
+	k.mu.Unlock()
 	return clock.Wait(ctx, func() {
-		if opening != nil {
-			<-opening.done
-		}
-		last := k.Current()
 		if last != nil {
 			last.End(ErrClosed)
 		}

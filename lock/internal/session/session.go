@@ -18,6 +18,7 @@ type Session struct {
 	id     string
 	key    keys.Key
 	number atomic.Int64
+	told   atomic.Bool   // Hooks.Opened was called
 	uses   int           // how many depend on it; guarded by keeper.mu
 	ended  chan struct{} // closed when the term ends
 
