@@ -262,11 +262,11 @@ func (l *Lease) passed(to *target) {
 
 func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 	row, to := l.turn.row, l.turn.target
-	var passed []string
+	passed := ""
 	if to != nil {
-		passed = []string{to.ticket.ID}
+		passed = to.ticket.ID
 	}
-	switch row.Released(l.holding, inDoubt, passed...) {
+	switch row.Released(l.holding, inDoubt, passed) {
 	case lockrow.Held:
 		return table.ErrConflict
 	case lockrow.Passed:

@@ -30,20 +30,20 @@ func answers() []Mutant {
 		{
 			Name: "target-of-a-pass-forgotten", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "does not recognise the target of a pass whose answer was lost",
-			Old:    `held && r.Fence == h.Fence+1 && slices.Contains(targets, first.ID)`,
-			New:    `!held && slices.Contains(targets, first.ID)`,
+			Old:    `held && r.Fence == h.Fence+1 && first.ID == target`,
+			New:    `!held && first.ID == target`,
 		},
 		{
 			Name: "pass-by-the-fence-alone", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "takes a pass for applied whoever is first",
-			Old:    `held && r.Fence == h.Fence+1 && slices.Contains(targets, first.ID)`,
-			New:    `held && r.Fence == h.Fence+1 && first.ID != "" && len(slices.Clone(targets)) > 0`,
+			Old:    `held && r.Fence == h.Fence+1 && first.ID == target`,
+			New:    `held && r.Fence == h.Fence+1 && first.ID != "" && target != ""`,
 		},
 		{
 			Name: "pass-by-the-ticket-alone", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "takes a pass for applied under whatever fence its target is first",
-			Old:    `held && r.Fence == h.Fence+1 && slices.Contains(targets, first.ID)`,
-			New:    `held && slices.Contains(targets, first.ID)`,
+			Old:    `held && r.Fence == h.Fence+1 && first.ID == target`,
+			New:    `held && first.ID == target`,
 		},
 		{
 			Name: "release-without-the-session", Part: Answers, File: "lock/release.go",

@@ -1,7 +1,5 @@
 package lockrow
 
-import "slices"
-
 // Granted reports whether a ticket holds, by the row that answered or refused its request to enter. Only that request can
 // have put it there.
 func (r *Row) Granted(id string) bool {
@@ -29,16 +27,16 @@ const (
 )
 
 // Released reports what a refusal of Release, or of Commit, means. inDoubt means that an earlier attempt
-// may have been applied; targets are the IDs of tickets that attempts without an answer may have
-// passed the lock to.
+// may have been applied; target is the ID of the ticket that an attempt without an answer may have
+// passed the lock to, or empty.
 //
 // The ticket of a reader, or of a permit, can be in the line again, by a late copy of its entry. That is no answer: under another
 // fence it is not this holding.
-func (r *Row) Released(h Holding, inDoubt bool, targets ...string) Released {
+func (r *Row) Released(h Holding, inDoubt bool, target string) Released {
 	if r.Holds(h) {
 		return Held
 	}
-	if first, held := r.First(); held && r.Fence == h.Fence+1 && slices.Contains(targets, first.ID) {
+	if first, held := r.First(); held && r.Fence == h.Fence+1 && first.ID == target {
 		return Passed
 	}
 	switch {

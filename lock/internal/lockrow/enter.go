@@ -30,7 +30,7 @@ type Entry struct {
 // Enter appends a ticket to the line. The answer is the row: whether the ticket holds, by [Row.Granted]. A refusal with the
 // ticket in the row is its own effect.
 func (r *Rows) Enter(key keys.Key, e Entry) table.Op {
-	s := shape{op: "enter", free: e.IfFree, exists: e.Exists, data: e.Data.change(), new: e.New}
+	s := shape{op: "enter", free: e.IfFree, exists: e.Exists, data: e.Data.Given, null: e.Data.Value == nil, new: e.New}
 	if e.Run != 0 {
 		s.run = BeginRun
 	}

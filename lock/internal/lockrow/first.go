@@ -19,7 +19,7 @@ type Change struct {
 }
 
 func shapeOf(op string, c Change, d Data) shape {
-	return shape{op: op, hold: c.Hold != 0, commit: c.Commit != 0, data: d.change(), run: c.Run}
+	return shape{op: op, hold: c.Hold != 0, commit: c.Commit != 0, data: d.Given, null: d.Value == nil, run: c.Run}
 }
 
 func (c Change) args(h Holding, d Data) []any {

@@ -27,7 +27,7 @@ func (r *Rows) SetData(key keys.Key, h Holding, number int64, d Data) table.Op {
 }
 
 func (r *Rows) numbered(op, attr string, key keys.Key, h Holding, number int64, d Data) table.Op {
-	s := shape{op: op, data: d.change()}
+	s := shape{op: op, data: d.Given, null: d.Value == nil}
 	args := h.args()
 	args[argCount], args[argData] = number, d.Value
 	return r.op(s, key, args, func() table.Op {

@@ -86,7 +86,6 @@ type Row struct {
 	Ran         int64                // start of the last interval whose run has finished
 	Running     int64                // start of the interval whose run has begun and not finished
 	Failed      int64                // start of the last interval whose run has failed for good
-	Forced      string               // why the last change took the lock from its holder by force; empty where it did not
 	ForcedFence int64                // the fence under which a holder last lost the lock by force; 0 for never
 	Ousted      int64                // how often others have taken readers out of the line
 	TTL         int64                // epoch seconds
@@ -134,14 +133,9 @@ func (n Names) Parse(item table.Item) (Row, error) {
 			return r, err
 		}
 	}
-	switch av := item[n.Forced].(type) {
-	case nil:
-	case *types.AttributeValueMemberS:
-		r.Forced = av.Value
-	default:
+	switch _, text := item[n.Forced].(*types.AttributeValueMemberS); {
+	case !text && item[n.Forced] != nil:
 		return r, fmt.Errorf("%w: %s is not a string", ErrMalformed, n.Forced)
-	}
-	switch {
 	case r.Fence < 1 || r.Fence > MaxFence:
 		return r, fmt.Errorf("%w: %s is missing or out of range", ErrMalformed, n.Fence)
 	case max(r.Since, r.Renewed) > maxTime:

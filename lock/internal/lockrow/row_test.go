@@ -37,7 +37,7 @@ func TestParse_ReadsWhatARowSays(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, lockrow.Row{
 		Line: []lockrow.Ticket{ticket(1), ticket(2)}, Fence: 7, Writes: 3, Since: 1764000000200, Hold: 50, Data: s("payload"), Edits: 2,
-		Ran: 60000, Running: 120000, Forced: "by hand", ForcedFence: 6, TTL: 1764600000,
+		Ran: 60000, Running: 120000, ForcedFence: 6, TTL: 1764600000,
 	}, row)
 	assert.Equal(t, int64(1764000000200), row.HeldSince(0))
 	assert.Equal(t, 1, row.Place("SESSION/2"))

@@ -17,7 +17,7 @@ import (
 type Rows struct {
 	names   Names
 	index   *Index
-	known   sync.Map // shape to *expression
+	known   sync.Map // shape to the operation of it, with parameters for what differs between requests
 	prepare func(table.Op) (inside.Prepared[table.Op], error)
 }
 
@@ -46,16 +46,10 @@ type shape struct {
 	ousts   bool // others remove a reader
 	hold    bool // Change.Hold is written
 	commit  bool // Change.Commit is a number
-	data    dataChange
+	data    bool // the payload is written
+	null    bool // and is none
 	run     RunChange
 }
-
-type dataChange uint8
-
-const (
-	setData dataChange = iota + 1
-	dropData
-)
 
 // RunChange is what an update records of the run of an interval.
 type RunChange uint8
@@ -90,12 +84,6 @@ const (
 	arguments // their number
 )
 
-// expression is an operation of a shape, with parameters for what differs between requests.
-type expression struct {
-	prepared inside.Prepared[table.Op]
-	err      error
-}
-
 // param stands for an argument in an expression.
 func param(i int) table.Operand { return table.Value(inside.Param(i)) }
 
@@ -103,14 +91,13 @@ func param(i int) table.Operand { return table.Value(inside.Param(i)) }
 func (r *Rows) op(s shape, key keys.Key, args []any, write func() table.Op) table.Op {
 	known, ok := r.known.Load(s)
 	if !ok {
-		p, err := r.prepare(write())
-		known, _ = r.known.LoadOrStore(s, &expression{p, err})
+		prepared, err := r.prepare(write())
+		if err != nil {
+			return table.Invalid(fmt.Errorf("%s: %w", s.op, err))
+		}
+		known, _ = r.known.LoadOrStore(s, prepared)
 	}
-	e := known.(*expression)
-	if e.err != nil {
-		return table.Invalid(fmt.Errorf("%s: %w", s.op, e.err))
-	}
-	return e.prepared(key, args...)
+	return known.(inside.Prepared[table.Op])(key, args...)
 }
 
 // Data is what an update does with the payload: nothing, unless Given. A nil Value removes it.
@@ -119,24 +106,14 @@ type Data struct {
 	Value types.AttributeValue
 }
 
-func (d Data) change() dataChange {
-	switch {
-	case !d.Given:
-		return 0
-	case d.Value == nil:
-		return dropData
-	}
-	return setData
-}
-
 func (s shape) dataChanges(n Names) []table.Change {
-	switch s.data {
-	case setData:
-		return []table.Change{table.Attr(n.Data).Set(param(argData))}
-	case dropData:
+	switch {
+	case !s.data:
+		return nil
+	case s.null:
 		return []table.Change{table.Attr(n.Data).Remove()}
 	}
-	return nil
+	return []table.Change{table.Attr(n.Data).Set(param(argData))}
 }
 
 func (s shape) runChanges(n Names) []table.Change {

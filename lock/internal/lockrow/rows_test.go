@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -70,6 +71,15 @@ func (b *bench) item() table.Item {
 		require.NoError(b, err)
 	}
 	return item
+}
+
+// reason is why the last change took the lock from its holder by force; empty where it did not.
+func (b *bench) reason() string {
+	reason, _ := b.item()["forced"].(*types.AttributeValueMemberS)
+	if reason == nil {
+		return ""
+	}
+	return reason.Value
 }
 
 func (b *bench) enter(n int64) lockrow.Row { b.Helper(); return b.apply(b.rows.Enter(b.key, entry(n))) }
@@ -182,7 +192,7 @@ func TestEnter_ARowThatIsNotInOrderGrantsNothing(t *testing.T) {
 		row := b.enter(3)
 		assert.True(t, row.Granted("SESSION/3"))
 		assert.Equal(t, int64(2000), row.Fence)
-		assert.Equal(t, "mended by hand", row.Forced)
+		assert.Equal(t, "mended by hand", b.reason())
 		b.refused(b.rows.Reset(b.key, bad, 3000, change, "seen before"))
 	})
 }
@@ -270,14 +280,14 @@ func TestForce_IsToldByTheRow(t *testing.T) {
 		seen, err := names.Parse(b.item())
 		require.NoError(t, err)
 		row := b.apply(b.rows.Force(b.key, &seen, 0, change, "by hand"))
-		assert.Equal(t, "by hand", row.Forced)
+		assert.Equal(t, "by hand", b.reason())
 		assert.Equal(t, int64(1000), row.ForcedFence)
 		assert.Equal(t, []string{"SESSION/2"}, ids(row))
 		row = b.refused(b.rows.Release(b.key, holding(1, 1000), lockrow.Exit{}, change))
-		assert.Equal(t, lockrow.Lost, row.Released(holding(1, 1000), true), "no attempt of its own did that")
+		assert.Equal(t, lockrow.Lost, row.Released(holding(1, 1000), true, ""), "no attempt of its own did that")
 		row = b.apply(b.rows.Release(b.key, holding(2, 1001), lockrow.Exit{}, change))
-		assert.Empty(t, row.Forced, "the reason is that of the last change")
-		assert.Equal(t, lockrow.Lost, row.Released(holding(1, 1000), true), "the record of it stays")
+		assert.Empty(t, b.reason(), "the reason is that of the last change")
+		assert.Equal(t, lockrow.Lost, row.Released(holding(1, 1000), true, ""), "the record of it stays")
 	})
 }
 
@@ -446,29 +456,29 @@ func TestIndex_HoldsWhatIsHeldOrAwaited(t *testing.T) {
 func TestReleased_TellsWhatARefusalMeans(t *testing.T) {
 	h := holding(1, 1000)
 	tests := []struct {
-		name    string
-		row     lockrow.Row
-		doubt   bool
-		targets []string
-		want    lockrow.Released
+		name   string
+		row    lockrow.Row
+		doubt  bool
+		target string
+		want   lockrow.Released
 	}{
-		{"still first", lockrow.Row{Fence: 1000, Line: []lockrow.Ticket{ticket(1)}}, true, nil, lockrow.Held},
-		{"another is first, and no attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, false, nil, lockrow.Lost},
-		{"another is first, an attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, true, nil, lockrow.Perhaps},
-		{"nobody is first, an attempt in doubt", lockrow.Row{Fence: 1007}, true, nil, lockrow.Perhaps},
-		{"a ghost of its ticket, under another fence", lockrow.Row{Fence: 1003, Line: []lockrow.Ticket{ticket(1)}}, true, nil, lockrow.Perhaps},
-		{"passed by an attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(5)}}, true, []string{"SESSION/5"}, lockrow.Passed},
-		{"released by an attempt in doubt, and not passed to its target", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, true, []string{"SESSION/5"}, lockrow.Perhaps},
-		{"its target is first under a later fence", lockrow.Row{Fence: 1002, Line: []lockrow.Ticket{ticket(5)}}, false, []string{"SESSION/5"}, lockrow.Lost},
-		{"taken by force", lockrow.Row{Fence: 1001, ForcedFence: 1000}, true, nil, lockrow.Lost},
-		{"a later one taken by force", lockrow.Row{Fence: 1005, ForcedFence: 1004}, true, nil, lockrow.Unclear},
-		{"the same, and no attempt in doubt", lockrow.Row{Fence: 1005, ForcedFence: 1004}, false, nil, lockrow.Lost},
-		{"an earlier one taken by force", lockrow.Row{Fence: 1001, ForcedFence: 999}, true, nil, lockrow.Perhaps},
-		{"the row was deleted and made anew under an old fence", lockrow.Row{Fence: 7}, true, nil, lockrow.Lost},
+		{"still first", lockrow.Row{Fence: 1000, Line: []lockrow.Ticket{ticket(1)}}, true, "", lockrow.Held},
+		{"another is first, and no attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, false, "", lockrow.Lost},
+		{"another is first, an attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, true, "", lockrow.Perhaps},
+		{"nobody is first, an attempt in doubt", lockrow.Row{Fence: 1007}, true, "", lockrow.Perhaps},
+		{"a ghost of its ticket, under another fence", lockrow.Row{Fence: 1003, Line: []lockrow.Ticket{ticket(1)}}, true, "", lockrow.Perhaps},
+		{"passed by an attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(5)}}, true, "SESSION/5", lockrow.Passed},
+		{"released by an attempt in doubt, and not passed to its target", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, true, "SESSION/5", lockrow.Perhaps},
+		{"its target is first under a later fence", lockrow.Row{Fence: 1002, Line: []lockrow.Ticket{ticket(5)}}, false, "SESSION/5", lockrow.Lost},
+		{"taken by force", lockrow.Row{Fence: 1001, ForcedFence: 1000}, true, "", lockrow.Lost},
+		{"a later one taken by force", lockrow.Row{Fence: 1005, ForcedFence: 1004}, true, "", lockrow.Unclear},
+		{"the same, and no attempt in doubt", lockrow.Row{Fence: 1005, ForcedFence: 1004}, false, "", lockrow.Lost},
+		{"an earlier one taken by force", lockrow.Row{Fence: 1001, ForcedFence: 999}, true, "", lockrow.Perhaps},
+		{"the row was deleted and made anew under an old fence", lockrow.Row{Fence: 7}, true, "", lockrow.Lost},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, tt.row.Released(h, tt.doubt, tt.targets...))
+			assert.Equal(t, tt.want, tt.row.Released(h, tt.doubt, tt.target))
 		})
 	}
 }

@@ -172,8 +172,8 @@ func TestShared_ForceIsRecordedUnderTheFence(t *testing.T) {
 		assert.EqualValues(t, 1000, row.Fence)
 		assert.EqualValues(t, 1000, row.ForcedFence)
 		assert.EqualValues(t, 1, row.Ousted)
-		assert.Equal(t, "by hand", row.Forced)
-		assert.Equal(t, lockrow.Lost, row.Released(reads(2, 1000), true))
+		assert.Equal(t, "by hand", b.reason())
+		assert.Equal(t, lockrow.Lost, row.Released(reads(2, 1000), true, ""))
 		row = b.apply(b.rows.Force(b.key, &row, 0, change, "again"))
 		row = b.apply(b.rows.Force(b.key, &row, 0, change, "the last"))
 		assert.EqualValues(t, 1001, row.Fence)
@@ -198,9 +198,9 @@ func TestShared_Released(t *testing.T) {
 		"the row was made anew before": {lockrow.Row{Fence: 7}, lockrow.Lost},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tt.want, tt.row.Released(h, true))
+			assert.Equal(t, tt.want, tt.row.Released(h, true, ""))
 			if tt.want == lockrow.Perhaps {
-				assert.Equal(t, lockrow.Lost, tt.row.Released(h, false))
+				assert.Equal(t, lockrow.Lost, tt.row.Released(h, false, ""))
 			}
 		})
 	}
