@@ -321,7 +321,7 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 		}
 	}()
 	if len(list) > 1 { // several payloads at once: one after the other they may take longer than a lease
-		if err := each(list, func(l *Lease) error { return l.writeFirst(ctx) }); err != nil {
+		if err := attempt.Each(list, func(l *Lease) error { return l.writeFirst(ctx) }); err != nil {
 			return nil, err
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
@@ -176,9 +174,6 @@ func (c *Client) checkRegion(ctx context.Context) error {
 	return nil
 }
 
-// atOnce is how many locks are released at a time: enough to hide latency, not so many as to be throttled.
-const atOnce = 16
-
 // Close releases all locks of the client and ends its session. Calls that wait for a lock end with [ErrClosed]. The
 // session is renewed until the last lock is released. An error in one release does not stop the others, unless DynamoDB
 // answers none of them. After an error, Close can be called again: it releases the locks that are left.
@@ -254,25 +249,7 @@ func eachLease(list []*Lease, f func(*Lease) error) error {
 			free = append(free, l)
 		}
 	}
-	return each(append(free, busy...), f)
-}
-
-// each calls f for the elements of a list, a few at a time.
-func each[T any](list []T, f func(T) error) error {
-	if len(list) == 1 {
-		return f(list[0])
-	}
-	errs := make([]error, len(list))
-	var all errgroup.Group
-	all.SetLimit(atOnce)
-	for i, e := range list {
-		all.Go(func() error {
-			errs[i] = f(e)
-			return nil
-		})
-	}
-	_ = all.Wait()
-	return join(errs...)
+	return attempt.Each(append(free, busy...), f)
 }
 
 func (c *Client) sessionOpened(s *session.Session) {
@@ -314,7 +291,7 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 func (c *Client) renewed(ctx context.Context, left time.Duration) {
 	c.metrics.record(ctx, renewalRemaining, left)
 	ctx = c.within(ctx)
-	list := attempt.OthersFirst(c.tickets.leases((*Lease).due), atOnce, &c.maintained)
+	list := attempt.OthersFirst(c.tickets.leases((*Lease).due), attempt.AtOnce, &c.maintained)
 	_ = eachLease(list, func(l *Lease) error {
 		if ctx.Err() == nil {
 			l.maintain(ctx)

@@ -191,7 +191,7 @@ func (c *Client) Revoke(ctx context.Context, target Target) error {
 		if len(row.Line) == 0 {
 			return ErrNotHeld
 		}
-		return each(row.Line[:row.Holders()], func(holder lockrow.Ticket) error { return c.revoke(ctx, key, holder) })
+		return attempt.Each(row.Line[:row.Holders()], func(holder lockrow.Ticket) error { return c.revoke(ctx, key, holder) })
 	}))
 }
 

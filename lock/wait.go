@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 )
@@ -191,7 +192,7 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 func (a *acquisition) renewFirst(ctx context.Context) error {
 	c := a.client
 	start, long := c.clk().Instant(), len(a.entries) > 1 && c.clk().Ago(a.start.Mono) >= prolongEvery
-	err := each(a.entries, func(e *entry) (err error) { // several at once: together they may take longer than a lease
+	err := attempt.Each(a.entries, func(e *entry) (err error) { // several at once: together they may take longer than a lease
 		row := e.lastRow()
 		if !row.Granted(e.ticket.ID) { // a look may have shown meanwhile that nobody holds
 			return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
 )
@@ -58,7 +59,7 @@ func (c *Client) moment(done <-chan struct{}) {
 func (a *acquisition) withdraw(ctx context.Context) {
 	c, list := a.client, slices.Clone(a.entries)
 	c.withdraw(ctx, a.session, func(ctx context.Context) (done bool) {
-		_ = each(list, func(e *entry) error {
+		_ = attempt.Each(list, func(e *entry) error {
 			ctx, cancel := c.clk().Detached(ctx) // a time of its own
 			defer cancel()
 			var row *lockrow.Row

@@ -38,7 +38,7 @@ var parts = map[string][]string{
 	"internal/settings":       {"internal/errs"},
 	"internal/toolkit":        {},
 	"internal/tty":            {},
-	"lock/internal/attempt":   {"lock/internal/clock", "table"},
+	"lock/internal/attempt":   {"internal/errs", "lock/internal/clock", "table"},
 	"lock/internal/clock":     {"internal/inside", "internal/machine", "table"},
 	"lock/internal/lease":     {},
 	"lock/internal/lockrow":   {"internal/attrvalue", "internal/inside", "internal/toolkit", "keys", "table"},

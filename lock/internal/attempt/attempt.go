@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/table"
 )
@@ -35,6 +37,27 @@ func OthersFirst[T any](list []T, n int, tried *int) []T {
 	k := *tried % len(list)
 	*tried += n
 	return slices.Concat(list[k:], list[:k])
+}
+
+// AtOnce is how many requests of many Each sends at a time: enough to hide latency, not so many as to be throttled.
+const AtOnce = 16
+
+// Each calls f for the elements of a list, AtOnce at a time. An error does not stop the others; they are joined.
+func Each[T any](list []T, f func(T) error) error {
+	if len(list) == 1 {
+		return f(list[0])
+	}
+	failed := make([]error, len(list))
+	var all errgroup.Group
+	all.SetLimit(AtOnce)
+	for i, e := range list {
+		all.Go(func() error {
+			failed[i] = f(e)
+			return nil
+		})
+	}
+	_ = all.Wait()
+	return errs.Join(failed...)
 }
 
 // ErrAgain asks Do for another attempt at once.

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
@@ -42,8 +42,6 @@ const maxQuestions = 1000
 
 // MaxAsked is how many questions one request asks at most.
 const MaxAsked = 100
-
-const answeredAtOnce = 16
 
 // ErrBusy is the error of a question to a session whose mailbox is full.
 var ErrBusy = fmt.Errorf("%w: too many requests wait for the holder's next renewal", table.ErrThrottled)
@@ -101,26 +99,17 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 // answer has the questions answered that others ask. Those that were, and what is no question, are taken
 // out of the mailbox with the next renewal.
 func (s *Session) answer(ctx context.Context, asked []string) {
-	asked = attempt.OthersFirst(asked, answeredAtOnce, &s.tried)
-	handled := make([]bool, len(asked))
-	var all errgroup.Group
-	all.SetLimit(answeredAtOnce)
-	for i, text := range asked {
-		var q Question
-		if json.Unmarshal([]byte(text), &q) != nil || q.Key.Validate() != nil {
-			handled[i] = true
-			continue
-		}
-		all.Go(func() error {
-			handled[i] = s.keeper.config.Hooks.Asked(ctx, q)
-			return nil
-		})
-	}
-	_ = all.Wait()
+	var mu sync.Mutex
 	s.answered = nil
-	for i, text := range asked {
-		if handled[i] {
-			s.answered = append(s.answered, text)
+	_ = attempt.Each(attempt.OthersFirst(asked, attempt.AtOnce, &s.tried), func(text string) error {
+		var q Question
+		if json.Unmarshal([]byte(text), &q) == nil && q.Key.Validate() == nil && !s.keeper.config.Hooks.Asked(ctx, q) {
+			return nil
 		}
-	}
+		mu.Lock()
+		defer mu.Unlock()
+		s.answered = append(s.answered, text)
+		return nil
+	})
+	slices.Sort(s.answered) // whichever was faster
 }

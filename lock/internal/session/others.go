@@ -11,7 +11,6 @@ import (
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -45,19 +44,6 @@ type sighting struct {
 	last    time.Time // monotonic: when the session was looked at last
 }
 
-// after is the sighting after a look that has found a row; found is false for none in order. at is the monotonic time
-// after the look, which may lag behind.
-func (s sighting) after(row Row, found bool, at time.Time) sighting {
-	if s.row.Dead { // for good
-		return s
-	}
-	if found && (row.Dead || s.row.Lease == 0 || row.Beat > s.row.Beat) {
-		s.row, s.since = row, at
-	}
-	s.missing, s.last = !found, at
-	return s
-}
-
 // Suspicion is how a session looks from here.
 type Suspicion struct {
 	// Known is false where the session was not looked for within its lease.
@@ -75,23 +61,6 @@ type Suspicion struct {
 
 	silent bool // it has shown the same beat for a whole lease
 	beat   int64
-}
-
-// suspect is how a session looks that was seen like that. A session whose row is missing may be marked dead at once:
-// the condition of that write finds out whether the look has lagged behind.
-func (s sighting) suspect(c clock.Clock) Suspicion {
-	lease := time.Duration(s.row.Lease) * time.Millisecond
-	look := Suspicion{Known: !s.last.IsZero(), Dead: s.row.Dead, Silent: c.Ago(s.since), Age: c.Ago(s.last), Lease: lease}
-	if !look.Known || look.Dead || s.missing {
-		return look
-	}
-	look.Known = look.Age <= lease // it may have been renewed often since
-	look.Wait = max(lease-look.Silent, 0)
-	look.silent, look.beat = look.Wait == 0, s.row.Beat
-	if until, ok := c.UntilPast(s.row.Expires); ok && s.row.Expires > 0 {
-		look.Wait = min(look.Wait, until)
-	}
-	return look
 }
 
 // maxSeen is how many sessions are remembered before those that were not seen for long are forgotten.
@@ -113,15 +82,34 @@ func (o *Others) saw(id string, row Row, found bool, at time.Time) {
 			return at.Sub(s.last) > 2*time.Duration(max(s.row.Lease, 1000))*time.Millisecond
 		})
 	}
-	o.seen[id] = s.after(row, found, at)
+	if s.row.Dead { // for good
+		return
+	}
+	if found && (row.Dead || s.row.Lease == 0 || row.Beat > s.row.Beat) {
+		s.row, s.since = row, at
+	}
+	s.missing, s.last = !found, at
+	o.seen[id] = s
 }
 
-// Suspect reports how a session looks, going by what was seen of it.
+// Suspect reports how a session looks, going by what was seen of it. A session whose row is missing may be marked dead at once:
+// the condition of that write finds out whether the look has lagged behind.
 func (o *Others) Suspect(id string) Suspicion {
 	o.mu.Lock()
 	s := o.seen[id]
 	o.mu.Unlock()
-	return s.suspect(o.repeater.Clock)
+	c, lease := o.repeater.Clock, time.Duration(s.row.Lease)*time.Millisecond
+	look := Suspicion{Known: !s.last.IsZero(), Dead: s.row.Dead, Silent: c.Ago(s.since), Age: c.Ago(s.last), Lease: lease}
+	if !look.Known || look.Dead || s.missing {
+		return look
+	}
+	look.Known = look.Age <= lease // it may have been renewed often since
+	look.Wait = max(lease-look.Silent, 0)
+	look.silent, look.beat = look.Wait == 0, s.row.Beat
+	if until, ok := c.UntilPast(s.row.Expires); ok && s.row.Expires > 0 {
+		look.Wait = min(look.Wait, until)
+	}
+	return look
 }
 
 // MarkDead marks a session dead, for good, unless it has shown life: since it was last seen here, if it

@@ -26,15 +26,12 @@ func (s *Session) keep(asked []string) {
 	// Not at once, also where the request took long: those who opened the session have to count as using it.
 	next := func() time.Duration { return max(clk.Jitter(period), length-s.Remaining()+period/10) }
 	for due := next(); ; {
-		wait := due - (length - s.Remaining()) // since the request of the last renewal, by either clock
-		switch {
-		case wait > 0:
-			if !s.pause(min(wait, look)) {
-				return
-			}
-			continue
-		case k.idle(s):
-			if !s.pause(period / 10) {
+		wait := min(due-(length-s.Remaining()), look) // since the request of the last renewal, by either clock
+		if wait <= 0 && k.idle(s) {
+			wait = look
+		}
+		if wait > 0 {
+			if !s.pause(wait) {
 				return
 			}
 			continue
