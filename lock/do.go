@@ -27,7 +27,7 @@ func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Conte
 	if err != nil {
 		return err
 	}
-	return lease.run(ctx, f)
+	return lease.finish(ctx, lease.hold(ctx, f))
 }
 
 // TryDo is [Client.Do] without waiting: it runs f if nobody holds the lock or waits for it. Otherwise f does not run, and held
@@ -52,14 +52,15 @@ func (c *Client) TryDo(ctx context.Context, target Target, f func(ctx context.Co
 	case err != nil:
 		return nil, err
 	}
-	return nil, lease.run(ctx, f)
+	return nil, lease.finish(ctx, lease.hold(ctx, f))
 }
 
-func (l *Lease) run(ctx context.Context, f func(ctx context.Context, lease *Lease) error) (err error) {
+// hold runs f under the lease. Where f panics the lock is released.
+func (l *Lease) hold(ctx context.Context, f func(context.Context, *Lease) error) (err error) {
 	inside, stop := until(ctx, l.ctx)
 	defer stop()
-	defer func() { err = l.finish(ctx, err) }()
-	return f(inside, l)
+	l.orGiveBack(func() { err = f(inside, l) })
+	return err
 }
 
 func (l *Lease) finish(ctx context.Context, err error) error {

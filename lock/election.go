@@ -125,13 +125,11 @@ func (p *campaign) again(err error) error {
 	return c.clk().Sleep(p.open, p.waits.NextBackOff())
 }
 
-// hold runs f under a lease. Where f panics the lock is released.
-func (p *campaign) hold(ctx context.Context, l *Lease, f func(context.Context, *Lease) error) (err error) {
+// hold runs f under a lease.
+func (p *campaign) hold(ctx context.Context, l *Lease, f func(context.Context, *Lease) error) error {
 	clk := p.client.clk()
 	began := clk.Now()
-	inside, stop := until(ctx, l.ctx)
-	defer stop()
-	l.orGiveBack(func() { err = f(inside, l) })
+	err := l.hold(ctx, f)
 	if clk.Ago(began) > p.client.config.Lease {
 		p.waits.Reset()
 	}

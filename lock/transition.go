@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise/lock/internal/clock"
@@ -16,17 +17,18 @@ import (
 )
 
 type status struct {
-	mu      sync.Mutex // guards the following; never held across I/O
-	state   lease.State
-	place   *place      // of the process in the line; nil where it has another one there
-	loss    error       // why it has ended by time, or has been found lost; nil while neither
-	got     time.Time   // monotonic: when the caller got it; zero before
-	limit   *clock.Term // of MaxHold; nil for none
-	kept    time.Time   // monotonic: when the row's deletion was put off last
-	over    bool        // nothing depends on the session any more
-	repeats bool        // giveUp runs, or has run
-	gave    bool        // a release has begun while it was held
-	doubt   time.Time   // monotonic: when a commit may have been applied last without an answer; zero for never
+	repeats atomic.Bool // a goroutine releases in the holder's place, or has done so
+	unused  atomic.Bool // nothing depends on the session any more
+
+	mu    sync.Mutex // guards the following; never held across I/O
+	state lease.State
+	gave  bool        // a release has begun while it was held
+	place *place      // of the process in the line; nil where it has another one there
+	loss  error       // why it has ended by time, or has been found lost; nil while neither
+	got   time.Time   // monotonic: when the caller got it; zero before
+	limit *clock.Term // of MaxHold; nil for none
+	kept  time.Time   // monotonic: when the row's deletion was put off last
+	doubt time.Time   // monotonic: when a commit may have been applied last without an answer; zero for never
 }
 
 // doubtCommit records that a commit may have been applied, or may yet be. Renewals find out (see due). For a lease of its own a
@@ -212,19 +214,21 @@ func (l *Lease) tell(event lease.Event, cause error) {
 	}
 }
 
-// repeat starts giveUp after a time, once.
+// repeat releases in the holder's place, after a time, and tries again until the lease is over. It does so once.
 func (l *Lease) repeat(in time.Duration) {
-	l.status.mu.Lock()
-	begun := l.status.repeats
-	l.status.repeats = true
-	l.status.mu.Unlock()
-	if !begun {
-		l.client.tryRun(func() {
-			if l.client.clk().Sleep(l.client.closing, in) == nil {
-				l.giveUp()
-			}
-		})
+	c := l.client
+	if l.status.repeats.Swap(true) {
+		return
 	}
+	c.tryRun(func() {
+		if c.clk().Sleep(c.closing, in) != nil {
+			return
+		}
+		c.repeat(c.closing, l.betweenTries(), func(ctx context.Context) (done bool) { // in the end, Close releases it
+			_ = l.release(ctx)
+			return l.is().Over() || l.termCause() != nil
+		})
+	})
 }
 
 // repeatOwn has the release of a lease of its own repeated, which no renewal does.
@@ -239,14 +243,6 @@ func (l *Lease) betweenTries() time.Duration {
 	return min(l.request.length(l.client), l.client.config.Lease) / 8
 }
 
-// giveUp releases in the holder's place, and tries again until the lease is over.
-func (l *Lease) giveUp() {
-	l.client.repeat(l.client.closing, l.betweenTries(), func(ctx context.Context) (done bool) { // in the end, Close releases it
-		_ = l.release(ctx)
-		return l.is().Over() || l.termCause() != nil
-	})
-}
-
 // forget lets go of what the lease needs while it goes on.
 func (l *Lease) forget() {
 	c := l.client
@@ -255,10 +251,10 @@ func (l *Lease) forget() {
 		l.term.End(ErrReleased)
 	}
 	l.status.mu.Lock()
-	p, over := l.status.place, l.status.over
-	l.status.place, l.status.over = nil, true
+	p := l.status.place
+	l.status.place = nil
 	l.status.mu.Unlock()
-	if l.session != nil && !over {
+	if l.session != nil && !l.status.unused.Swap(true) {
 		l.session.Unuse()
 	}
 	if p != nil {
