@@ -92,24 +92,23 @@ func newData(v any) (Data, error) {
 //
 // Cost: one conditional write.
 func (l *Lease) SetData(ctx context.Context, v any) error {
-	d, err := newData(v)
-	if err == nil {
-		err = l.valid()
-	}
-	if err != nil {
-		return wrap("set data", err)
-	}
-	if err := l.turn.take(ctx); err != nil {
-		return wrap("set data", err)
-	}
-	defer l.turn.end()
-	switch {
-	case l.holding.Kind != lockrow.Exclusive:
-		return wrap("set data", invalid("a payload is that of one holder, and this lease holds with others"))
-	case l.is().Over():
-		return wrap("set data", l.over())
-	}
-	return wrap("set data", l.setData(ctx, lockrow.Data{Given: true, Value: d.av}))
+	return l.call("set data", func() error {
+		d, err := newData(v)
+		if err == nil {
+			err = l.turn.take(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		defer l.turn.end()
+		switch {
+		case l.holding.Kind != lockrow.Exclusive:
+			return invalid("a payload is that of one holder, and this lease holds with others")
+		case l.is().Over():
+			return l.over()
+		}
+		return l.setData(ctx, lockrow.Data{Given: true, Value: d.av})
+	})
 }
 
 // setData writes a payload. The turn is taken, or nobody else has the lease yet.

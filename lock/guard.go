@@ -38,10 +38,7 @@ func (l *Lease) Guard() table.Op {
 //
 // Cost: twice the write units of the operations, and two for the guard.
 func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
-	if err := l.valid(); err != nil {
-		return wrap("write", err)
-	}
-	return wrap("write", write(ctx, []*Lease{l}, ops))
+	return l.call("write", func() error { return write(ctx, []*Lease{l}, ops) })
 }
 
 // Commit does the same as [Lease.Write], and releases the lock in the same transaction. Use it for the last write under
@@ -53,10 +50,7 @@ func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
 //
 // Cost: twice the write units of the operations, and two for the release.
 func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
-	if err := l.valid(); err != nil {
-		return wrap("commit", err)
-	}
-	return wrap("commit", commit(ctx, []*Lease{l}, ops))
+	return l.call("commit", func() error { return commit(ctx, []*Lease{l}, ops) })
 }
 
 // inTurns runs f while no other write under one of the leases is under way. Leases of a bundle are always taken in the

@@ -39,7 +39,7 @@ type Lease struct {
 	path    string
 	begun   bool         // what the holder writes beside its ticket is written
 	start   time.Time    // monotonic: not later than the ticket came to be first
-	row     *lockrow.Row // when the lease began, not changed; guarded by status.mu until the caller has the lease
+	row     *lockrow.Row // when the lease began, with the payload that the holder gives it; not changed
 
 	turn      turn
 	status    status
@@ -97,6 +97,9 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 		},
 		status: status{kept: now},
 	}
+	if r.data.Given { // written by now, or before the caller gets the lease
+		row.Data = r.data.Value
+	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
 	l.status.mu.Lock() // its term may end at once, which waits until the lease is whole
 	defer l.status.mu.Unlock()
@@ -129,20 +132,17 @@ func (l *Lease) keepPlace(p *place) {
 	}
 }
 
-// valid refuses what no call has returned, such as the lease of an Acquire that has failed.
-func (l *Lease) valid() error {
+// call runs a method of the lease, and names it in its error. It refuses a lease that no call has returned, such as that of an
+// Acquire that has failed.
+func (l *Lease) call(operation string, f func() error) error {
 	if l == nil || l.client == nil {
-		return invalid("a lease that was not acquired")
+		return wrap(operation, invalid("a lease that was not acquired"))
 	}
-	return nil
+	return wrap(operation, f())
 }
 
 // last is the row as it was when the lease began.
-func (l *Lease) last() *lockrow.Row {
-	l.status.mu.Lock()
-	defer l.status.mu.Unlock()
-	return l.row
-}
+func (l *Lease) last() *lockrow.Row { return l.row }
 
 // Context returns a context that ends with the lease, at the latest. [context.Cause] then returns an error that matches
 // [ErrLost] if the lock was lost, [ErrReleased] if it was released, and [ErrRevoked] if somebody asked for it. The
@@ -244,10 +244,6 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 		if err := l.setData(ctx, r.data); err != nil {
 			return err
 		}
-		l.status.mu.Lock()
-		row := *l.row
-		row.Data, l.row = r.data.Value, &row
-		l.status.mu.Unlock()
 	}
 	l.begun = true
 	return nil

@@ -81,7 +81,12 @@ func (r *request) length(c *Client) time.Duration {
 }
 
 // keep is how long a row of this request is to be kept beyond the retention.
-func (r *request) keep() time.Duration { return r.fixed + r.run.kept() }
+func (r *request) keep() time.Duration {
+	if r.run == nil {
+		return r.fixed
+	}
+	return r.fixed + 2*r.run.intervals.longest() // until the end of the next interval, up to which the run may be begun again
+}
 
 // writes reports whether a holder writes more than its ticket when it comes to hold the lock.
 func (r *request) writes() bool { return r.data.Given || r.run != nil }

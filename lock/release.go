@@ -27,12 +27,11 @@ import (
 //
 // Cost: one conditional write.
 func (l *Lease) Release(ctx context.Context) error {
-	if err := l.valid(); err != nil {
-		return wrap("release", err)
-	}
-	ctx, cancel := l.client.clk().Detach(checked(ctx))
-	defer cancel()
-	return wrap("release", l.release(ctx))
+	return l.call("release", func() error {
+		ctx, cancel := l.client.clk().Detach(checked(ctx))
+		defer cancel()
+		return l.release(ctx)
+	})
 }
 
 func (l *Lease) release(ctx context.Context) error {
@@ -88,7 +87,12 @@ func (l *Lease) change(commit bool) lockrow.Change {
 		l.turn.writes++
 		change.Commit = l.turn.writes
 	}
-	l.request.run.end(&change, commit)
+	if r := l.request.run; r != nil {
+		change.Run, change.Ran = lockrow.RunChange(r.ending.Load()), r.at
+		if commit { // which finishes the run
+			change.Run = lockrow.FinishRun
+		}
+	}
 	return change
 }
 
@@ -175,7 +179,7 @@ func (l *Lease) give(to *target, commit bool) (table.Op, lockrow.Change) {
 func (l *Lease) leftBefore() int {
 	row := l.turn.row
 	before := row.Place(l.holding.ID)
-	if l.holding.Kind == lockrow.Exclusive || before < 1 || row != l.last() {
+	if l.holding.Kind == lockrow.Exclusive || before < 1 || row != l.row {
 		return 0
 	}
 	part := float64(l.client.clk().Ago(l.turn.since).Milliseconds()) / float64(max(row.Hold, 1))
@@ -208,7 +212,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	})
 	l.turn.inDoubt = l.turn.inDoubt || err != nil && inDoubt
 	switch {
-	case err == nil && l.holding.Kind == lockrow.Shared && l.turn.row.Ousted != l.last().Ousted:
+	case err == nil && l.holding.Kind == lockrow.Shared && l.turn.row.Ousted != l.row.Ousted:
 		return l.refused(ctx, true) // what has left may have been a ghost of a reader that others have taken out
 	case err == nil:
 		l.given(to)

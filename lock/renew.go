@@ -18,37 +18,34 @@ import (
 // Renew only reports whether the lease goes on. A lease that has ended cannot be renewed.
 //
 // Cost: one conditional write with Fixed, otherwise nothing.
-func (l *Lease) Renew(ctx context.Context) error { return wrap("renew", l.renew(ctx)) }
-
-func (l *Lease) renew(ctx context.Context) error {
-	if err := l.valid(); err != nil {
-		return err
-	}
-	if ctx = checked(ctx); ctx.Err() != nil {
-		return causeOf(ctx)
-	}
-	if err := cmp.Or(l.over(), l.termCause()); err != nil {
-		return err
-	}
-	switch state := l.is(); {
-	case state != lease.Held && state != lease.Revoked:
-		return cmp.Or(l.over(), l.cause(), ErrReleased)
-	case l.session != nil:
-		return nil
-	}
-	// It does not wait for a write under way, which may take longer than the lease.
-	row, err := l.client.renewOwn(ctx, l.key, l.holding, *l.last(), l.request, l.term)
-	if !errors.Is(err, ErrStolen) {
-		return err
-	}
-	if err := l.turn.take(ctx); err != nil {
-		return err
-	}
-	defer l.turn.end()
-	if err := l.over(); err != nil { // by the write
-		return err
-	}
-	return l.gone(ctx, &row)
+func (l *Lease) Renew(ctx context.Context) error {
+	return l.call("renew", func() error {
+		if ctx := checked(ctx); ctx.Err() != nil {
+			return causeOf(ctx)
+		}
+		if err := cmp.Or(l.over(), l.termCause()); err != nil {
+			return err
+		}
+		switch state := l.is(); {
+		case state != lease.Held && state != lease.Revoked:
+			return cmp.Or(l.over(), l.cause(), ErrReleased)
+		case l.session != nil:
+			return nil
+		}
+		// It does not wait for a write under way, which may take longer than the lease.
+		row, err := l.client.renewOwn(ctx, l.key, l.holding, *l.row, l.request, l.term)
+		if !errors.Is(err, ErrStolen) {
+			return err
+		}
+		if err := l.turn.take(ctx); err != nil {
+			return err
+		}
+		defer l.turn.end()
+		if err := l.over(); err != nil { // by the write
+			return err
+		}
+		return l.gone(ctx, &row)
+	})
 }
 
 // renewOwn extends a lease of its own, and its term where there is one. seen is the row as it was seen last. The

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lease"
@@ -34,15 +33,6 @@ func (r *run) start() int64 {
 	return r.at
 }
 
-// kept is for how long the row has to tell of the run, from now: until the end of the next interval, up to which it may be
-// begun again.
-func (r *run) kept() time.Duration {
-	if r == nil {
-		return 0
-	}
-	return 2 * r.intervals.longest()
-}
-
 // waits reports whether the lock is known not to be free.
 func (r *run) waits() bool { return r != nil && r.behind }
 
@@ -61,16 +51,6 @@ func (r *run) settled(row *lockrow.Row) bool {
 // ahead was written by nobody of this package.
 func begun(row *lockrow.Row, least, most int64) bool {
 	return row.Running > row.Ran && row.Running >= least && row.Running <= most
-}
-
-// end adds what becomes of the run to a change that gives the lock up. A commit finishes it.
-func (r *run) end(c *lockrow.Change, commit bool) {
-	if r == nil {
-		return
-	}
-	if c.Run, c.Ran = lockrow.RunChange(r.ending.Load()), r.at; commit {
-		c.Run = lockrow.FinishRun
-	}
 }
 
 // beginRun records that a run has begun, under a lease that waited for its lock.

@@ -120,8 +120,8 @@ func together() []Mutant {
 		{
 			Name: "ghost-of-a-reader-is-its-lease", Part: Together, File: "lock/release.go",
 			Breaks: "tells a release that may have met a ghost as one",
-			Old:    `l.turn.row.Ousted != l.last().Ousted`,
-			New:    `l.turn.row.Ousted < l.last().Ousted`,
+			Old:    `l.turn.row.Ousted != l.row.Ousted`,
+			New:    `l.turn.row.Ousted < l.row.Ousted`,
 		},
 		{
 			Name: "refused-reader-is-not-in-doubt", Part: Together, File: "lock/internal/lockrow/classify.go",
