@@ -96,7 +96,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	}
 	c.keeper, c.others = session.NewKeeper(c.repeater, c.terms, shared), session.NewOthers(c.repeater, shared)
 	c.closing, c.close = context.WithCancelCause(c.within(context.Background()))
-	c.poller = waitqueue.NewPoller(context.Background(), waitqueue.PollerConfig{
+	c.poller = waitqueue.NewPoller(waitqueue.PollerConfig{
 		Machine: clk.Machine,
 		Read: func(ctx context.Context, list []keys.Key) ([]table.Item, error) { // the poller repeats
 			return t.BatchGet(table.WithoutRetry(ctx), list, false)

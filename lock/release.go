@@ -130,7 +130,7 @@ func (l *Lease) next() *target {
 	p := l.status.place
 	l.status.mu.Unlock()
 	if l.turn.target != nil || l.turn.inDoubt || l.holding.Fence >= lockrow.MaxFence || c.closing.Err() != nil ||
-		p == nil || c.config.Handoffs < 0 || l.termCause() != nil || !p.Handoffs.May(c.config.Handoffs, l.othersWait()) {
+		p == nil || c.config.Handoffs < 0 || l.termCause() != nil || !p.MayPass(c.config.Handoffs, l.othersWait()) {
 		return nil
 	}
 	to := &target{waiter: p.First(), start: c.clk().Instant()}
@@ -247,7 +247,7 @@ func (l *Lease) passed(to *target) {
 	l.status.place = nil // the next lease has it
 	l.status.mu.Unlock()
 	if p != nil {
-		p.Handoffs.Passed(l.othersWait())
+		p.Passed(l.othersWait())
 	}
 	l.on(lease.GivenUp, nil)
 	if p == nil || !p.Hand(to.waiter, next) { // its goroutine has left meanwhile

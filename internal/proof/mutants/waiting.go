@@ -6,19 +6,19 @@ func waiting() []Mutant {
 		{
 			Name: "passes-without-limit", Part: Waiting, File: "lock/internal/waitqueue/queues.go",
 			Breaks: "passes the lock within the process for ever while others wait",
-			Old:    `return !others || h.inRow < limit`,
-			New:    `return !others || h.inRow >= 0`,
+			Old:    `return !others || p.passes < limit`,
+			New:    `return !others || p.passes >= 0`,
 		},
 		{
 			Name: "one-pass-more", Part: Waiting, File: "lock/internal/waitqueue/queues.go",
 			Breaks: "passes the lock once more than it may",
-			Old:    `return !others || h.inRow < limit`,
-			New:    `return !others || h.inRow <= limit`,
+			Old:    `return !others || p.passes < limit`,
+			New:    `return !others || p.passes <= limit`,
 		},
 		{
 			Name: "passes-are-not-counted", Part: Waiting, File: "lock/internal/waitqueue/queues.go",
 			Breaks: "does not count passes",
-			Old:    `if h.inRow++; !others {`,
+			Old:    `if p.passes++; !others {`,
 			New:    `if !others {`,
 		},
 		{

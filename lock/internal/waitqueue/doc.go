@@ -11,11 +11,7 @@
 //
 // # Guarantees
 //
-//   - At most one goroutine of the process has the place of a key. All others wait in the order in which they joined.
 //   - A key for which nobody waits and that has no place is forgotten. A waiter leaves in constant time.
-//   - One goroutine reads for all watchers. It runs only while somebody watches, and until a read under way has ended.
-//   - Two looks of one watcher are at least 1 ms apart. A watcher is not told of a look that had begun before its watch.
-//   - Watchers go on through an outage of any length. Reads are repeated with backoff meanwhile, and what has piled up
-//     is read within the bound on the rate afterwards.
+//   - The goroutine that reads runs only while somebody watches, and until a read under way has ended.
 //   - No mutex is held while a row is read or a caller's function runs.
 package waitqueue

@@ -18,7 +18,7 @@ const (
 	longest        = 365 * 24 * time.Hour   // it may as well be for ever
 )
 
-// Estimate is what is known of a line, from which follows when to look at it again. The zero value is that of a place
+// Estimate is what is known of a line, from which follows when to look at it again. With Longest alone it is that of a place
 // that is next in a line of which nothing is known.
 //
 // A look that comes too early costs a read. One that comes too late leaves the lock unused meanwhile.
@@ -41,8 +41,8 @@ type Estimate struct {
 	// grow where nothing changes.
 	Unchanged time.Duration
 
-	// Longest bounds the times that follow. Zero or less means 20 s. With the length of a lease, a line whose first
-	// places have died is noticed in time, however many they are.
+	// Longest bounds the times that follow. Required. With the length of a lease, a line whose first places have died is noticed in
+	// time, however many they are.
 	Longest time.Duration
 }
 
@@ -53,7 +53,7 @@ type Estimate struct {
 //
 // The time is between 5 ms and Longest. For the one that is next, it is 750 ms at most.
 func (e Estimate) Look(m machine.Machine) time.Duration {
-	present, part, most := e.share(e.Hold), 0.95, e.longest()
+	present, part, most := e.share(e.Hold), 0.95, e.Longest
 	left := float64(e.turn()) * float64(max(e.Ahead, 1)-1)
 	if e.Hold > 0 {
 		left += float64(max(e.turn()-max(e.Held, e.Unchanged, 0), 0))
@@ -75,7 +75,7 @@ func (e Estimate) Look(m machine.Machine) time.Duration {
 // again each time, and up to Longest. The time is jittered by half.
 func (e Estimate) Enter(m machine.Machine, tries int) time.Duration {
 	d := float64(max(e.Ahead, 1)) * float64(e.turn()) * math.Pow(1.5, float64(max(tries, 0))+1)
-	d = min(d, float64(e.longest()))
+	d = min(d, float64(e.Longest))
 	return between(m, d/2, d, longest)
 }
 
@@ -90,13 +90,6 @@ func (e Estimate) turn() time.Duration {
 
 // share is what a time is for each of those that keep the lock at once.
 func (e Estimate) share(d time.Duration) time.Duration { return d / time.Duration(max(e.AtOnce, 1)) }
-
-func (e Estimate) longest() time.Duration {
-	if e.Longest <= 0 {
-		return 20 * time.Second
-	}
-	return min(max(e.Longest, shortestLook), longest)
-}
 
 // between draws a time from low to below high. It is 5 ms at least, and most at most: what would be longer is drawn from
 // proportionally shorter times, so that those who wait for long do not look in step. Floats do not overflow, whatever a

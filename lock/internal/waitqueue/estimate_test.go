@@ -1,6 +1,7 @@
 package waitqueue_test
 
 import (
+	"cmp"
 	"math"
 	"testing"
 	"time"
@@ -60,9 +61,10 @@ func TestEstimate_SaysWhenToLook(t *testing.T) {
 		"third of ten at once":         {estimate{Ahead: 3, AtOnce: 10, Hold: 493 * ms}, 136800 * us, 148200 * us},
 		"next of two at once, long":    {estimate{Ahead: 1, AtOnce: 2, Hold: 793 * ms}, 192 * ms, 208 * ms},
 		"of any length":                {estimate{Ahead: math.MaxInt, Hold: math.MaxInt64}, 20 * s * 96 / 104, 20 * s},
-		"in front of the first":        {estimate{Ahead: -1, Hold: -1, Held: -1, Unchanged: -1, Longest: -1}, 28800 * us, 31200 * us},
+		"in front of the first":        {estimate{Ahead: -1, Hold: -1, Held: -1, Unchanged: -1}, 28800 * us, 31200 * us},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tc.estimate.Longest = cmp.Or(tc.estimate.Longest, 20*s)
 			assert.InDelta(t, tc.low, tc.estimate.Look(extreme{}), 1000)
 			assert.InDelta(t, tc.high, tc.estimate.Look(extreme{greatest: true}), 1000)
 		})
@@ -81,6 +83,7 @@ func TestEstimate_SaysWhenToLook(t *testing.T) {
 		"before the first":   {estimate{Ahead: 100, Hold: 43 * ms}, -1, 3750 * ms, 7500 * ms},
 	} {
 		t.Run("enter, "+name, func(t *testing.T) {
+			tc.estimate.Longest = cmp.Or(tc.estimate.Longest, 20*s)
 			assert.InDelta(t, tc.low, tc.estimate.Enter(extreme{}, tc.tries), 1000)
 			assert.InDelta(t, tc.high, tc.estimate.Enter(extreme{greatest: true}, tc.tries), 1000)
 		})
@@ -89,23 +92,18 @@ func TestEstimate_SaysWhenToLook(t *testing.T) {
 
 // Whatever a row says, there is a time between two looks, and it is bounded.
 func TestEstimate_IsBoundedWhateverARowSays(t *testing.T) {
-	const year = 365 * 24 * time.Hour
+	const year = 365 * 24 * time.Hour // bounds what a hold is taken for
 	rapid.Check(t, func(t *rapid.T) {
 		duration := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.Int64().Draw(t, "d")) })
 		e := waitqueue.Estimate{
 			Ahead: rapid.Int().Draw(t, "ahead"),
 			Hold:  duration.Draw(t, "hold"), Held: duration.Draw(t, "held"),
-			Unchanged: duration.Draw(t, "unchanged"), Longest: duration.Draw(t, "longest"),
+			Unchanged: duration.Draw(t, "unchanged"), Longest: time.Duration(rapid.Int64Range(int64(5*ms), int64(year)).Draw(t, "longest")),
 		}
-		longest := e.Longest
-		if longest <= 0 {
-			longest = 20 * time.Second
-		}
-		longest = min(max(longest, 5*ms), year)
-		if d := e.Look(machine.Real{}); d < 5*ms || d > longest {
+		if d := e.Look(machine.Real{}); d < 5*ms || d > e.Longest {
 			t.Fatal(d)
 		}
-		if d := e.Enter(machine.Real{}, rapid.Int().Draw(t, "tries")); d < 5*ms || d > longest {
+		if d := e.Enter(machine.Real{}, rapid.Int().Draw(t, "tries")); d < 5*ms || d > e.Longest {
 			t.Fatal(d)
 		}
 		last := duration.Draw(t, "last")
@@ -138,7 +136,7 @@ func TestEstimate_LooksBecomeFewer(t *testing.T) {
 	for ahead, most := range map[int]int{1: 3600*3/2 + 50, 2: 3600/20 + 100, 50: 3600/20 + 100} {
 		looks, held := 0, time.Duration(0)
 		for ; held < time.Hour; looks++ {
-			held += waitqueue.Estimate{Ahead: ahead, Hold: 5 * ms, Held: held, Unchanged: held}.Look(machine.Real{})
+			held += waitqueue.Estimate{Ahead: ahead, Hold: 5 * ms, Held: held, Unchanged: held, Longest: 20 * time.Second}.Look(machine.Real{})
 		}
 		t.Logf("%d ahead: %d looks in an hour", ahead, looks)
 		assert.LessOrEqual(t, looks, most)

@@ -217,7 +217,7 @@ func TestPoller_RowThatHangsHangsAlone(t *testing.T) {
 func TestPoller_TimeoutIsNotFatal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{t: t, latency: time.Hour}
-		p := waitqueue.NewPoller(t.Context(), waitqueue.PollerConfig{
+		p := waitqueue.NewPoller(waitqueue.PollerConfig{
 			Machine: machine.Real{}, Read: r.Read, Timeout: time.Second,
 			Fatal: func(error) bool { return true },
 		})
@@ -238,8 +238,8 @@ func TestPoller_TimeoutIsNotFatal(t *testing.T) {
 func TestPoller_ShortAnswerIsNoneForWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []int
-		p := waitqueue.NewPoller(t.Context(), waitqueue.PollerConfig{
-			Machine: machine.Real{},
+		p := waitqueue.NewPoller(waitqueue.PollerConfig{
+			Machine: machine.Real{}, Fatal: never, Timeout: 5 * time.Second,
 			Read: func(_ context.Context, list []keys.Key) ([]table.Item, error) {
 				asked = append(asked, len(list))
 				return make([]table.Item, 1), nil

@@ -2,7 +2,6 @@ package waitqueue_test
 
 import (
 	"bytes"
-	"context"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 )
@@ -58,34 +56,24 @@ func TestStop_EndsAReadThatNobodyWaitsFor(t *testing.T) {
 }
 
 func TestClose_EndsThePoller(t *testing.T) {
-	for name, end := range map[string]func(p *waitqueue.Poller, cancel func()){
-		"Close":   func(p *waitqueue.Poller, _ func()) { p.Close() },
-		"context": func(_ *waitqueue.Poller, cancel func()) { cancel(); synctest.Wait() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := &reader{t: t, latency: time.Second}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				p := waitqueue.NewPoller(ctx, waitqueue.PollerConfig{Machine: machine.Real{}, Read: r.Read})
-				l := newLog(t, key(1))
-				w := p.Watch(key(1), 0, l.each(0))
-				pause(1500 * ms) // a read is under way
-				start := time.Now()
-				end(p, cancel)
-				require.False(t, runs())
-				assert.Zero(t, time.Since(start))
-				require.Len(t, l.looks(), 1)
-				w.Stop()
-				late := p.Watch(key(2), 0, l.each(0))
-				late.Stop()
-				pause(time.Minute)
-				assert.Len(t, l.looks(), 1)
-				assert.Len(t, r.sent(), 2)
-				p.Close()
-			})
-		})
-	}
+	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
+		r.latency = time.Second
+		l := newLog(t, key(1))
+		w := p.Watch(key(1), 0, l.each(0))
+		pause(1500 * ms) // a read is under way
+		start := time.Now()
+		p.Close()
+		require.False(t, runs())
+		assert.Zero(t, time.Since(start))
+		require.Len(t, l.looks(), 1)
+		w.Stop()
+		late := p.Watch(key(2), 0, l.each(0))
+		late.Stop()
+		pause(time.Minute)
+		assert.Len(t, l.looks(), 1)
+		assert.Len(t, r.sent(), 2)
+		p.Close()
+	})
 }
 
 // A poller that is closed while it tells watchers tells no more of them.

@@ -97,7 +97,7 @@ func (p *player) wait(ticket string, s seen) {
 			first, firstSeen = s.since, time.Now()
 		}
 		return waitqueue.Estimate{
-			Ahead: slices.Index(s.line, ticket), Hold: s.hold, Held: time.Since(s.since) + p.skew, Unchanged: time.Since(firstSeen),
+			Ahead: slices.Index(s.line, ticket), Hold: s.hold, Held: time.Since(s.since) + p.skew, Unchanged: time.Since(firstSeen), Longest: 20 * time.Second,
 		}.Look(machine.Real{})
 	}
 	done := make(chan struct{})
@@ -146,10 +146,10 @@ func (p *player) round() {
 	others := len(p.line) > 1
 	p.mu.Unlock()
 
-	if place.Handoffs.May(lineHandoffs, others) {
+	if place.MayPass(lineHandoffs, others) {
 		if w := place.First(); w != nil {
 			s := p.request(func() { p.line[0], p.passes = ticket+"+", p.passes+1 })
-			place.Handoffs.Passed(len(s.line) > 1)
+			place.Passed(len(s.line) > 1)
 			assert.True(p.t, place.Hand(w, ticket+"+"))
 			return
 		}
@@ -175,7 +175,7 @@ func (g *lineGame) play(t *testing.T) {
 			if g.skew > 0 {
 				p.skew = rand.N(2*g.skew) - g.skew
 			}
-			p.poller = waitqueue.NewPoller(t.Context(), waitqueue.PollerConfig{Machine: machine.Real{}, Read: g.read})
+			p.poller = waitqueue.NewPoller(waitqueue.PollerConfig{Machine: machine.Real{}, Read: g.read, Fatal: never, Timeout: 5 * time.Second})
 			defer p.poller.Close()
 			for range g.goroutines {
 				wg.Go(func() {

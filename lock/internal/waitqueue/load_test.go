@@ -23,7 +23,7 @@ import (
 func next(m machine.Machine, p *waitqueue.Poller, key keys.Key, told func(waitqueue.Look)) {
 	start := m.Now()
 	interval := func() time.Duration {
-		return waitqueue.Estimate{Ahead: 1, Hold: 200 * ms, Unchanged: machine.Since(m, start)}.Look(m)
+		return waitqueue.Estimate{Ahead: 1, Hold: 200 * ms, Unchanged: machine.Since(m, start), Longest: 20 * time.Second}.Look(m)
 	}
 	p.Watch(key, interval(), func(look waitqueue.Look) time.Duration {
 		told(look)
@@ -187,8 +187,8 @@ func BenchmarkThousandsOfWatchers(b *testing.B) {
 	ticks := m.Now()
 	requests, rows := 0, 0
 	items := make([]table.Item, 100)
-	p := waitqueue.NewPoller(b.Context(), waitqueue.PollerConfig{
-		Machine: m,
+	p := waitqueue.NewPoller(waitqueue.PollerConfig{
+		Machine: m, Fatal: never, Timeout: 5 * time.Second,
 		Read: func(ctx context.Context, list []keys.Key) ([]table.Item, error) {
 			requests, rows = requests+1, rows+len(list)
 			if machine.Since(m, ticks) >= time.Second {

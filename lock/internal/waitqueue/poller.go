@@ -1,6 +1,7 @@
 package waitqueue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -26,15 +27,15 @@ type PollerConfig struct {
 	Read func(ctx context.Context, list []keys.Key) ([]table.Item, error)
 
 	// Fatal reports whether repeating a read that failed with err cannot help. The error is then told to the watchers.
-	// It is not asked about a read that ran into Timeout. nil for never.
+	// It is not asked about a read that ran into Timeout. Required.
 	Fatal func(err error) bool
 
-	// Timeout bounds each call of Read. Defaults to 5 s.
+	// Timeout bounds each call of Read. Required.
 	Timeout time.Duration
 
 	// Rate is how many rows a second are read at most in the long run: a quarter of a second's at once after a quiet
 	// time, and a twentieth of a second's by one request. Where the watchers ask for more, all intervals get longer in
-	// proportion. Defaults to [DefaultRate]; 1,000,000 at most.
+	// proportion. Defaults to [DefaultRate].
 	Rate int
 }
 
@@ -63,15 +64,10 @@ type Poller struct {
 	wanted   float64   // looks a second that the watchers ask for
 }
 
-// NewPoller returns a Poller without watches. It sends nothing, and runs no goroutine. It ends with ctx or [Poller.Close].
-func NewPoller(ctx context.Context, c PollerConfig) *Poller {
-	if c.Timeout <= 0 {
-		c.Timeout = 5 * time.Second
-	}
-	if c.Rate = min(c.Rate, 1_000_000); c.Rate <= 0 {
-		c.Rate = DefaultRate
-	}
-	ctx, cancel := context.WithCancel(ctx)
+// NewPoller returns a Poller without watches. It sends nothing, and runs no goroutine. It ends with [Poller.Close].
+func NewPoller(c PollerConfig) *Poller {
+	c.Rate = cmp.Or(c.Rate, DefaultRate)
+	ctx, cancel := context.WithCancel(context.Background())
 	return &Poller{config: c, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1)}
 }
 
@@ -152,7 +148,7 @@ func (p *Poller) read(rows [][]*Watch) {
 	at := p.config.Machine.Now()
 	var part *table.UnprocessedError
 	some := errors.As(err, &part) || err == nil && len(items) == len(rows)
-	fatal := err != nil && ctx.Err() == nil && p.config.Fatal != nil && p.config.Fatal(err)
+	fatal := err != nil && ctx.Err() == nil && p.config.Fatal(err)
 	brought := 0
 	var then []func()
 	for i, watches := range rows {

@@ -23,13 +23,11 @@ type Queues[R, G any] struct {
 // Place is the process's place in the line of one key. It begins when it is a waiter's turn to enter the line, goes on
 // while it is passed from one goroutine of the process to the next, and ends with [Place.Over].
 type Place[R, G any] struct {
-	// Handoffs counts how often the place was passed on. It belongs to the present owner of the place.
-	Handoffs Handoffs
-
 	queues  *Queues[R, G]
 	key     keys.Key
 	ticket  string
 	waiters *list.List // of *Waiter; those behind the next place, too
+	passes  int        // in a row, while others stood in the line; of the present owner
 }
 
 // Waiter is one goroutine's wait for a lock.
@@ -186,17 +184,14 @@ func (p *Place[R, G]) Over() {
 	w.give(Turn[R, G]{Place: p.queues.begin(p.key, p.waiters)})
 }
 
-// Handoffs bounds how often in a row a place is passed on within the process while other processes stand in the line. The
-// zero value is that of a new place. It is not safe for concurrent use.
-type Handoffs struct{ inRow int }
+// MayPass reports whether the place may be passed on once more: at most limit times in a row while others stand in the
+// line, and without limit while nobody does. others is what the last answer showed of the line. It is for the place's owner.
+func (p *Place[R, G]) MayPass(limit int, others bool) bool { return !others || p.passes < limit }
 
-// May reports whether the place may be passed on once more: at most limit times in a row while others stand in the
-// line, and without limit while nobody does. others is what the last answer showed of the line.
-func (h *Handoffs) May(limit int, others bool) bool { return !others || h.inRow < limit }
-
-// Passed counts a pass. others reports whether anybody else stood in the line, as the answer to the pass showed it.
-func (h *Handoffs) Passed(others bool) {
-	if h.inRow++; !others {
-		h.inRow = 0
+// Passed counts a pass. others reports whether anybody else stood in the line, as the answer to the pass showed it. It is for
+// the place's owner, before it hands the place on.
+func (p *Place[R, G]) Passed(others bool) {
+	if p.passes++; !others {
+		p.passes = 0
 	}
 }

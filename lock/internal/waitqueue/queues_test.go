@@ -254,28 +254,27 @@ func TestQueues_KeysWithoutEntriesTakeNoMemory(t *testing.T) {
 }
 
 func TestHandoffs_AreLimitedWhileOthersWait(t *testing.T) {
-	var h waitqueue.Handoffs
-	for range 100 {
-		require.True(t, h.May(2, false), "without limit while nobody else stands in the line")
-		h.Passed(false)
-	}
-	for range 2 {
-		require.True(t, h.May(2, true))
-		h.Passed(true)
-	}
-	assert.False(t, h.May(2, true))
-	assert.True(t, h.May(2, false), "the others have left")
-	h.Passed(false)
-	assert.True(t, h.May(2, true), "it is no longer in a row")
-	assert.False(t, h.May(0, true))
-	assert.True(t, h.May(0, false))
-
 	var q queues
 	a, b := q.Join(key(1), ""), q.Join(key(1), "")
 	p := turn(t, a)
-	p.Handoffs.Passed(true)
+	for range 100 {
+		require.True(t, p.MayPass(2, false), "without limit while nobody else stands in the line")
+		p.Passed(false)
+	}
+	for range 2 {
+		require.True(t, p.MayPass(2, true))
+		p.Passed(true)
+	}
+	assert.False(t, p.MayPass(2, true))
+	assert.True(t, p.MayPass(2, false), "the others have left")
+	p.Passed(false)
+	assert.True(t, p.MayPass(2, true), "it is no longer in a row")
+	assert.False(t, p.MayPass(0, true))
+	assert.True(t, p.MayPass(0, false))
+
+	p.Passed(true)
 	p.Over()
-	assert.True(t, turn(t, b).Handoffs.May(1, true), "the place is another")
+	assert.True(t, turn(t, b).MayPass(1, true), "the place is another")
 }
 
 func BenchmarkUncontended(b *testing.B) {

@@ -1,6 +1,7 @@
 package waitqueue_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,6 +116,9 @@ func bounded(t *testing.T, list []request, rate int) {
 	}
 }
 
+// never takes no error for one that repeating cannot help against.
+func never(error) bool { return false }
+
 // inTime runs f in virtual time with a poller that ends with it.
 func inTime(t *testing.T, config waitqueue.PollerConfig, f func(r *reader, p *waitqueue.Poller)) {
 	t.Helper()
@@ -123,7 +127,8 @@ func inTime(t *testing.T, config waitqueue.PollerConfig, f func(r *reader, p *wa
 		config.Machine = machine.Real{}
 		config.Read = r.Read
 		config.Fatal = func(err error) bool { return errors.Is(err, errDenied) }
-		p := waitqueue.NewPoller(t.Context(), config)
+		config.Timeout = cmp.Or(config.Timeout, 5*time.Second)
+		p := waitqueue.NewPoller(config)
 		defer p.Close()
 		f(r, p)
 	})
