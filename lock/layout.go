@@ -21,7 +21,6 @@ type layout struct {
 	sessions   *entity.Entity[sessionRecord]
 	standalone *keys.Template
 	rowKey     *keys.Template
-	sessionAt  func(id string) keys.Key
 	index      *sparse // nil for none
 }
 
@@ -31,7 +30,6 @@ func newLayout(t *table.Table, config *Config) (*layout, error) {
 		names:   lockrow.NamesOf(scheme, config.AttributePrefix),
 		session: session.NamesOf(scheme, config.AttributePrefix),
 	}
-	var sessionPK, sessionSK *keys.Template
 	var err error
 	for _, x := range []struct {
 		to                   **keys.Template
@@ -40,17 +38,10 @@ func newLayout(t *table.Table, config *Config) (*layout, error) {
 	}{
 		{&l.standalone, scheme.PKTemplate, "StandaloneKey", config.StandaloneKey, "name"},
 		{&l.rowKey, scheme.SKTemplate, "RowKey", config.RowKey, "of"},
-		{&sessionPK, scheme.PKTemplate, "SessionKey", config.SessionKey, "id"},
-		{&sessionSK, scheme.SKTemplate, "SessionKey", config.SessionKey, "id"},
 	} {
 		if *x.to, err = template(x.compile, x.text, x.field); err != nil {
 			return nil, invalid("Config.%s: %w", x.setting, err)
 		}
-	}
-	l.sessionAt = func(id string) keys.Key { // an ID that makes no key makes an empty one, which is refused
-		pk, _ := sessionPK.Format(id)
-		sk, _ := sessionSK.Format(id)
-		return keys.NewKey(pk, sk)
 	}
 	if err := l.checkNames(t.Schema()); err != nil {
 		return nil, err
@@ -83,6 +74,9 @@ func newLayout(t *table.Table, config *Config) (*layout, error) {
 	l.rows = lockrow.NewRows(l.names, index, t)
 	return l, config.agree(t, true)
 }
+
+// sessionAt is the key of a session's row. That of an ID which makes no key is refused by all calls.
+func (l *layout) sessionAt(id string) keys.Key { return l.sessions.Key(sessionRecord{ID: id}) }
 
 // template compiles a template whose one field is what keeps rows apart.
 func template(compile func(string) (*keys.Template, error), text, field string) (*keys.Template, error) {
