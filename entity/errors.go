@@ -118,25 +118,13 @@ func (e *core) fail(operation string, err error) error {
 	if decode, ok := err.(*DecodeError); ok { //nolint:errorlint // as in bare
 		return decode
 	}
-	return &failure{operation, e.typ, bare(err)}
+	return &errs.Failed{Package: "entity", Operation: operation + " " + e.typ, Err: bare(err)}
 }
 
 // bare strips the prefix with the package and operation from an error, for a text that already has one.
 func bare(err error) error {
-	if f, ok := err.(*failure); ok { //nolint:errorlint // only the outermost error has the prefix
-		return f.err
+	if f, ok := err.(*errs.Failed); ok && f.Package == "entity" { //nolint:errorlint // only the outermost error has the prefix
+		return f.Err
 	}
 	return err
 }
-
-// failure is a failed operation of an entity.
-type failure struct {
-	operation, typ string
-	err            error
-}
-
-func (f *failure) Error() string {
-	return fmt.Sprintf("entity: %s %s: %s", f.operation, f.typ, errs.Within("entity", f.err))
-}
-
-func (f *failure) Unwrap() error { return f.err }

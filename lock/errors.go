@@ -171,19 +171,8 @@ func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &failure{operation, err}
+	return &errs.Failed{Package: "lock", Operation: operation, Err: err}
 }
-
-type failure struct {
-	operation string
-	err       error
-}
-
-func (f *failure) Error() string {
-	return fmt.Sprintf("lock: %s: %s", f.operation, errs.Within("lock", f.err))
-}
-
-func (f *failure) Unwrap() error { return f.err }
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)

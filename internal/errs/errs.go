@@ -16,6 +16,18 @@ func Kind(kind, err error) error {
 	return fmt.Errorf("%w: %w", kind, err)
 }
 
+// Failed is the error of an operation of a package, whose text names the package once.
+type Failed struct {
+	Package, Operation string
+	Err                error
+}
+
+func (f *Failed) Error() string {
+	return fmt.Sprintf("%s: %s: %s", f.Package, f.Operation, Within(f.Package, f.Err))
+}
+
+func (f *Failed) Unwrap() error { return f.Err }
+
 // Within is the text of err behind what begins with name already, a package's.
 func Within(name string, err error) string { return strings.TrimPrefix(err.Error(), name+": ") }
 
