@@ -78,6 +78,26 @@ func TestOnAtRisk_IsCalledOnceEachWay(t *testing.T) {
 	}
 }
 
+// A renewal that hangs does not delay it.
+func TestOnAtRisk_IsToldWhileARenewalHangs(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var heard alarms
+		config := quiet
+		config.OnAtRisk, config.Lease = heard.hear, lock.MinLease
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, config)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		way.cut(hung)
+		for len(heard.heard()) == 0 && l.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		assert.InDelta(t, 495*time.Millisecond, l.Remaining(), float64(2*time.Millisecond), "half of the lease less the margin")
+		way.cut(open)
+	})
+}
+
 // Each outage is reported, also one that lasts longer than the lease.
 func TestOnAtRisk_TellsOfEachOutage(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
