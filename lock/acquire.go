@@ -109,9 +109,7 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 		}
 		a.wanted[i] = wanted{target: t, key: key}
 		if c.config.Backoff != nil {
-			if b := c.config.Backoff(); b != nil {
-				a.wanted[i].patience = &oneAtATime{b, make(chan struct{}, 1)}
-			}
+			a.wanted[i].patience = c.config.Backoff()
 		}
 	}
 	return a, nil
@@ -294,14 +292,11 @@ func (a *acquisition) take(ctx context.Context) error {
 	return nil
 }
 
-// granted makes leases of entries that all hold, and begins them. The error is errAnew where a look has shown meanwhile
-// that one does not hold any more: the row's fence is that of another holder then.
+// granted makes leases of entries that all hold, and begins them.
 func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 	rows := make([]lockrow.Row, len(a.entries))
 	for i, e := range a.entries {
-		if rows[i] = e.lastRow(); !rows[i].Granted(e.ticket.ID) {
-			return nil, errAnew
-		}
+		rows[i] = e.at.row
 	}
 	list := make([]*Lease, len(a.entries))
 	for i, e := range a.entries {

@@ -99,11 +99,11 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 // have come in between, the ticket waits, and is taken out again.
 func (a *acquisition) joinReaders(ctx context.Context, held error) error {
 	e := a.entries[0]
-	if row := e.lastRow(); row.Permits > 0 || row.Holders() < len(row.Line) || !row.Line[0].Shared() {
+	if row := e.at.row; row.Permits > 0 || row.Holders() < len(row.Line) || !row.Line[0].Shared() {
 		return held
 	}
 	err := a.send(ctx, false, func(e *entry) table.Op { return a.client.layout.rows.Enter(e.key, a.entry(e, false)) })
-	row := e.lastRow()
+	row := e.at.row
 	switch {
 	case errors.Is(err, errFull):
 		return held
@@ -144,7 +144,7 @@ func (a *acquisition) sendAll(ctx context.Context, ifFree bool, op func(*entry) 
 func (a *acquisition) allFirst() error {
 	var held []*HeldError
 	for _, e := range a.entries {
-		row := e.lastRow()
+		row := e.at.row
 		switch {
 		case row.Granted(e.ticket.ID):
 		case len(row.Line) == 0:

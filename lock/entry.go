@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -17,7 +17,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// entry is one lock of an acquisition, with the ticket that stands in its line.
+// entry is one lock of an acquisition, with the ticket that stands in its line. It belongs to the goroutine that waits, but for
+// what is atomic.
 type entry struct {
 	client   *Client
 	target   Target
@@ -25,18 +26,25 @@ type entry struct {
 	wake     chan struct{}   // of the acquisition
 	patience backoff.BackOff // that of the wanted lock
 
-	// Of the goroutine that waits.
 	ticket    lockrow.Ticket
 	isNew     bool       // of permits: there is no row, and the ticket is to make one
 	path      string     // how it came to be first
 	begun     bool       // what the holder writes beside its ticket is written
 	left      bool       // it was taken out of its line
 	malformed table.Item // the row in which the ticket stands, where that is not in order
-	watch     *waitqueue.Watch
-	news      bool // it has seen the row by other means than by a look, which tells when the next look is due
+	watch     *watch     // nil where it does not wait, or its look was taken
+	news      bool       // it has seen the row by other means than by a look
+	at        look
 
-	mu sync.Mutex // guards the following, which the poller's goroutine uses, too
-	at look
+	known atomic.Pointer[lockrow.Row] // that of at; nil for none
+	stale atomic.Bool                 // the row is to be read again
+}
+
+// watch has one look at an entry's row.
+type watch struct {
+	*waitqueue.Watch
+
+	seen atomic.Pointer[waitqueue.Look] // nil where it is still due
 }
 
 // look is what an entry knows of its lock.
@@ -44,8 +52,6 @@ type look struct {
 	row     lockrow.Row
 	holders []sight   // in the order of the line
 	turn    time.Time // monotonic: since when the holders' processes were seen to hold, which pass the lock on within
-	stale   bool      // the row is to be read again
-	fatal   error     // reading again cannot help
 }
 
 // sight is what was seen of a ticket that holds.
@@ -54,14 +60,13 @@ type sight struct {
 	renewed int64     // of the row
 	session string    // of the ticket
 	since   time.Time // monotonic: since when it was seen to hold like that
-	ask     time.Time // monotonic: its process is not asked about it before
+	asked   *asking   // its process about it, last; nil for never
 }
 
-// clone returns a copy, for the next entry of the call.
-func (l *look) clone() look {
-	c := *l
-	c.holders = slices.Clone(l.holders)
-	return c
+// asking is one time that a process was asked about a ticket.
+type asking struct {
+	until  time.Time   // monotonic: it is not asked again before
+	failed atomic.Bool // the question could not be put
 }
 
 // of is what was seen of a holder; nil for nothing.
@@ -76,10 +81,13 @@ func (l *look) of(h lockrow.Holding) *sight {
 
 // saw records a row that the goroutine that waits has written, or read consistently.
 func (e *entry) saw(row *lockrow.Row) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.at.take(row, e.client.clk().Now())
+	e.take(row, e.client.clk().Now())
 	e.news = true
+}
+
+func (e *entry) take(row *lockrow.Row, at time.Time) {
+	e.at.take(row, at)
+	e.known.Store(row)
 }
 
 // older reports whether a row was read that is older than what is known: each change of the first place counts the fence up, but
@@ -115,41 +123,30 @@ func (l *look) take(row *lockrow.Row, at time.Time) {
 }
 
 func (e *entry) last() *lockrow.Row {
-	if row := e.lastRow(); len(row.Line) > 0 {
-		return &row
+	if row := e.known.Load(); row != nil && len(row.Line) > 0 {
+		return row
 	}
 	return nil
 }
 
-func (e *entry) lastRow() lockrow.Row {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.at.row
-}
-
-// askAgain is called where the question could not be put whether a holder's process knows its ticket.
-func (e *entry) askAgain(q session.Question) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for i := range e.at.holders {
-		if s := &e.at.holders[i]; s.holding.ID == q.Ticket && s.holding.Fence == q.Fence {
-			s.ask = time.Time{}
+// proceed does what the present row asks for, and reports whether the ticket holds. The error is errAnew
+// where it has left the line. Where a look is due, and nothing else has happened, it is left at that.
+func (e *entry) proceed(ctx context.Context) (first bool, err error) {
+	if e.watch != nil {
+		seen := e.watch.seen.Load()
+		if seen == nil && !e.stale.Load() {
+			return false, nil
+		}
+		if e.stop(); seen != nil {
+			if err := e.looked(seen); err != nil {
+				return false, err
+			}
 		}
 	}
-}
-
-// proceed does what the present row asks for, and reports whether the ticket holds. The error is errAnew
-// where it has left the line.
-func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 	for {
-		e.mu.Lock()
-		row, stale, fatal := e.at.row, e.at.stale, e.at.fatal
-		e.at.stale = false
-		e.mu.Unlock()
+		row := e.at.row
 		switch {
-		case fatal != nil && (stale || !row.Granted(e.ticket.ID)):
-			return false, fatal
-		case stale, row.Place(e.ticket.ID) < 0:
+		case e.stale.Swap(false), row.Place(e.ticket.ID) < 0:
 			// Absence in a look that lags behind proves nothing.
 			now, err := e.client.read(ctx, e.key)
 			switch {
@@ -192,33 +189,47 @@ func (c *Client) passes(err error) bool {
 	return err != nil && (c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded)) // of a single request
 }
 
-// await has the row looked at until the ticket holds.
-func (e *entry) await() {
-	row := e.lastRow()
+// looked takes a look.
+func (e *entry) looked(seen *waitqueue.Look) error {
+	row, err := e.client.layout.names.Parse(seen.Item)
 	switch {
-	case row.Granted(e.ticket.ID):
-		e.stop()
-	case e.watch == nil, e.patience == nil && e.news:
-		if e.watch == nil {
-			e.client.sessions.wait(1)
-		} else {
-			e.watch.Stop()
-		}
-		d, _, _ := e.next()
-		e.watch = e.client.poller.Watch(e.key, d, e.seen)
-		for _, holder := range row.Line[:row.Holders()] {
-			e.client.sessions.look(holder.Session(), min(d, firstLook))
-		}
+	case seen.Err != nil: // reading again cannot help
+		return seen.Err
+	case err != nil, e.at.older(&row): // a consistent read decides: the table may have been restored
+		e.stale.Store(true)
+	default:
+		e.take(&row, seen.At)
 	}
-	e.news = false
+	return nil
 }
 
-// next is when to look again: not later than the moment at which a holder can be taken for dead, or asked. It is also the
-// sessions that are to be looked at, and whether there is anything to do about a holder.
-func (e *entry) next() (d time.Duration, watched []string, acts bool) {
-	d = e.pause()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+// await has the row looked at once more, unless the ticket holds. What is done about the look is left to proceed. The waiters are
+// woken when all of them have been told: so what one finds does not depend on which of them is faster.
+func (e *entry) await() error {
+	if e.watch != nil || e.at.row.Granted(e.ticket.ID) {
+		return nil
+	}
+	d, err := e.next()
+	if err != nil {
+		return err
+	}
+	w := &watch{}
+	w.Watch = e.client.poller.Watch(e.key, d, func(seen waitqueue.Look) time.Duration {
+		w.seen.Store(&seen)
+		seen.Then(e.signal)
+		return -1
+	})
+	e.watch, e.news = w, false
+	return nil
+}
+
+// next is when to look again: not later than the moment at which a holder can be taken for dead, or asked. It also has the
+// holders' sessions looked at.
+func (e *entry) next() (d time.Duration, err error) {
+	if d, err = e.pause(); err != nil {
+		return 0, err
+	}
+	var watched []string
 	for place := range e.at.row.Holders() {
 		s := e.suspect(&e.at.row, place)
 		for _, then := range []time.Duration{s.wait, s.untilAsked()} {
@@ -226,33 +237,34 @@ func (e *entry) next() (d time.Duration, watched []string, acts bool) {
 				d = min(d, then)
 			}
 		}
-		if s.watched() && !slices.Contains(watched, s.session) {
+		if s.watched() {
 			watched = append(watched, s.session)
 		}
-		acts = acts || s.judge() != fine
 	}
-	return d, watched, acts
+	if e.news { // it begins to wait
+		for _, holder := range e.at.row.Line[:e.at.row.Holders()] {
+			e.client.sessions.look(holder.Session(), min(d, firstLook))
+		}
+		return d, nil
+	}
+	for _, id := range watched {
+		e.client.sessions.watch(id, d)
+	}
+	return d, nil
 }
 
-// pause is how long to wait between two looks while the first ticket's process is alive. With a Config.Backoff,
-// await calls it before the row is watched, and the poller from then on: the caller's code runs on one goroutine
-// at a time, and under no mutex.
-func (e *entry) pause() time.Duration {
+// pause is how long to wait between two looks while the first ticket's process is alive.
+func (e *entry) pause() (time.Duration, error) {
 	if e.patience != nil {
 		d := e.patience.NextBackOff()
 		if d == backoff.Stop {
-			e.mu.Lock()
-			e.at.fatal = errStopped
-			e.mu.Unlock()
-			e.signal()
+			return 0, errStopped
 		}
-		return min(max(d, minLook), e.client.config.Lease/4)
+		return min(max(d, minLook), e.client.config.Lease/4), nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	est := e.client.estimate(&e.at.row, e.at.row.Place(e.ticket.ID))
 	est.Unchanged = e.client.clk().Ago(e.at.turn)
-	return est.Look(e.client.clk())
+	return est.Look(e.client.clk()), nil
 }
 
 const (
@@ -263,37 +275,6 @@ const (
 	// firstLook bounds the time until the holder's session is looked at.
 	firstLook = 200 * time.Millisecond
 )
-
-// seen takes a look, on the poller's goroutine: what is watched does not depend on which of several waiters is faster.
-// What is to be done is left to the goroutine that waits.
-func (e *entry) seen(look waitqueue.Look) time.Duration {
-	changed := e.record(look)
-	next, watched, acts := e.next()
-	for _, id := range watched {
-		e.client.sessions.watch(id, next)
-	}
-	if changed || acts {
-		look.Then(e.signal)
-	}
-	return next
-}
-
-// record records a look, and reports whether it is to be acted on.
-func (e *entry) record(look waitqueue.Look) (changed bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	fence, length := e.at.row.Fence, len(e.at.row.Line)
-	row, err := e.client.layout.names.Parse(look.Item)
-	switch {
-	case look.Err != nil:
-		e.at.fatal = look.Err
-	case err != nil, e.at.older(&row): // a consistent read decides: the table may have been restored
-		e.at.stale = true
-	default:
-		e.at.take(&row, look.At)
-	}
-	return e.at.stale || e.at.fatal != nil || e.at.row.Fence != fence || len(e.at.row.Line) != length || e.at.row.Granted(e.ticket.ID) || e.at.row.Place(e.ticket.ID) < 0
-}
 
 func (e *entry) signal() {
 	select {
@@ -306,16 +287,13 @@ func (e *entry) stop() {
 	if e.watch != nil {
 		e.watch.Stop()
 		e.watch = nil
-		e.client.sessions.wait(-1)
 	}
 }
 
 func (e *entry) answer(_ context.Context, q session.Question) bool {
 	switch q.Kind {
 	case session.Forced:
-		e.mu.Lock()
-		e.at.stale = true
-		e.mu.Unlock()
+		e.stale.Store(true)
 		e.signal()
 	case session.Revoke:
 		return false // it may have come to be first just now: the lease answers

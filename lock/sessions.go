@@ -15,7 +15,7 @@ type sessions struct {
 	client *Client
 
 	mu        sync.Mutex // guards the following; never held across I/O
-	waiting   int        // entries
+	waiting   int        // calls that may
 	watches   map[string]*sessionWatch
 	looks     map[string]*sessionLook // to come
 	questions map[string][]question   // to be put to a session; those who put them are at work
@@ -36,7 +36,7 @@ type sessionWatch struct {
 type question struct {
 	session.Question
 
-	of *entry
+	asked *asking
 }
 
 // look has a session looked at, unless it was seen lately.
@@ -74,8 +74,7 @@ func (s *sessions) saw(id string, look waitqueue.Look) {
 	}
 }
 
-// watch has a session looked at every quarter of its lease, for as long as it is called between two looks. It is called
-// by the poller's goroutine.
+// watch has a session looked at every quarter of its lease, for as long as it is called between two looks.
 func (s *sessions) watch(id string, in time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +103,7 @@ func (s *sessions) watch(id string, in time.Duration) {
 	})
 }
 
-// wait counts the entries that wait. The last one takes all watches along.
+// wait counts the calls that may wait. The last one takes all watches along.
 func (s *sessions) wait(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +154,7 @@ func (s *sessions) ask(id string, q question) {
 				wait = c.config.Lease / 4
 			case err != nil && !errors.Is(err, session.ErrNobody): // whose row tells soon
 				for _, q := range list {
-					q.of.askAgain(q.Question)
+					q.asked.failed.Store(true)
 				}
 			}
 		}

@@ -77,7 +77,7 @@ func (s suspect) watched() bool {
 	return s.session != "" && !s.own && (s.ahead <= 1 && (s.unseen || s.since >= s.lease/4) || s.since >= s.lease)
 }
 
-// suspect is what is known of the holder at a place, without a request, by a ticket that waits. It is called with mu held.
+// suspect is what is known of the holder at a place, without a request, by a ticket that waits.
 func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	c, holder, place := e.client, row.Line[of], row.Place(e.ticket.ID)
 	if row.Granted(e.ticket.ID) {
@@ -85,7 +85,8 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	}
 	s = suspect{session: holder.Session(), claimed: c.tickets.find(holder.ID) != nil}
 	if seen := e.at.of(row.Holding(of)); seen != nil {
-		s.since, s.asked = c.clk().Ago(seen.since), c.clk().Now().Before(seen.ask)
+		s.since = c.clk().Ago(seen.since)
+		s.asked = seen.asked != nil && !seen.asked.failed.Load() && c.clk().Now().Before(seen.asked.until)
 	}
 	if s.session == "" {
 		s.own, s.lease, s.silent = s.claimed, max(time.Duration(holder.Length)*time.Millisecond, leastSeen), s.since
@@ -144,19 +145,18 @@ func (e *entry) act(ctx context.Context, row *lockrow.Row) (after *lockrow.Row, 
 
 func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockrow.Row, error) {
 	c, h := e.client, row.Holding(place)
-	e.mu.Lock()
 	s := e.suspect(row, place)
 	what := s.judge()
-	if seen := e.at.of(h); what == ask && seen != nil {
-		seen.ask = c.clk().Now().Add(s.since)
-	}
-	e.mu.Unlock()
 	places := []int{place}
 	switch what {
 	case fine:
 		return nil, nil
 	case ask:
-		c.sessions.ask(s.session, question{session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key}, e})
+		asked := &asking{until: c.clk().Now().Add(s.since)}
+		if seen := e.at.of(h); seen != nil {
+			seen.asked = asked
+		}
+		c.sessions.ask(s.session, question{session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key}, asked})
 		return nil, nil
 	case silent:
 		if isDead, err := c.markDead(ctx, s.session); err != nil || !isDead {
@@ -204,7 +204,7 @@ func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused boo
 func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	c := a.client
 	for _, e := range a.entries {
-		for row := e.lastRow(); len(row.Line) > 0; { // each row is judged anew: others may have come
+		for row := e.at.row; len(row.Line) > 0; { // each row is judged anew: others may have come
 			dead := a.longDead(ctx, &row)
 			if dead == nil || len(row.Line) > row.Holders() && len(dead) < len(row.Line) { // somebody waits
 				return held
@@ -222,7 +222,7 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 		}
 	}
 	return a.send(ctx, true, func(e *entry) table.Op {
-		row := e.lastRow()
+		row := e.at.row
 		if len(row.Line) == 0 || row.Permits > 0 {
 			return c.layout.rows.Enter(e.key, a.entry(e, true))
 		}

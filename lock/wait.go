@@ -23,6 +23,8 @@ var (
 
 // line enters the lines and waits in them until all tickets are first.
 func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
+	a.client.sessions.wait(1)
+	defer a.client.sessions.wait(-1)
 	for tries := 0; ; {
 		err := a.enterAnyhow(ctx)
 		if err == nil {
@@ -85,15 +87,12 @@ func (a *acquisition) enterAnyhow(ctx context.Context) error {
 // reports whether a line has changed.
 func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 	for i, e := range a.entries {
-		row := e.lastRow()
+		row := e.at.row
 		if !e.news || len(row.Line) < lockrow.Cap { // it has not refused this time
 			continue
 		}
 		for of := range row.Holders() {
-			e.mu.Lock()
-			s := e.suspect(&row, of)
-			e.mu.Unlock()
-			if s.since >= minLook { // it held with an earlier try, too
+			if s := e.suspect(&row, of); s.since >= minLook { // it held with an earlier try, too
 				a.client.sessions.look(s.session, minLook)
 			}
 		}
@@ -101,9 +100,7 @@ func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		e.mu.Lock()
-		a.wanted[i].at = e.at.clone()
-		e.mu.Unlock()
+		a.wanted[i].at = e.at
 		room = room || after != nil
 	}
 	return room, nil
@@ -138,7 +135,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 		first := 0
 		for i, e := range a.entries {
 			is, err := e.proceed(ctx)
-			a.wanted[i].row = e.lastRow()
+			a.wanted[i].row = e.at.row
 			switch {
 			case err != nil:
 				return err
@@ -156,7 +153,9 @@ func (a *acquisition) stand(ctx context.Context) error {
 		}
 		a.waited = true
 		for _, e := range a.entries {
-			e.await()
+			if err := e.await(); err != nil {
+				return err
+			}
 		}
 		again, stop := a.third(first)
 		select {
@@ -193,8 +192,8 @@ func (a *acquisition) renewFirst(ctx context.Context) error {
 	c := a.client
 	start, long := c.clk().Instant(), len(a.entries) > 1 && c.clk().Ago(a.start.Mono) >= prolongEvery
 	err := attempt.Each(a.entries, func(e *entry) (err error) { // several at once: together they may take longer than a lease
-		row := e.lastRow()
-		if !row.Granted(e.ticket.ID) { // a look may have shown meanwhile that nobody holds
+		row := e.at.row
+		if !row.Granted(e.ticket.ID) {
 			return nil
 		}
 		h := row.Holding(row.Place(e.ticket.ID))
@@ -223,17 +222,4 @@ func (c *Client) estimate(row *lockrow.Row, place int) waitqueue.Estimate {
 		Ahead: row.Turns(place), AtOnce: int(row.Permits), Hold: time.Duration(row.Hold) * time.Millisecond, Longest: min(c.config.Lease/4, 5*time.Second),
 		Held: time.Duration(c.now()-began) * time.Millisecond,
 	}
-}
-
-// oneAtATime is a Config.Backoff that two goroutines may call: the poller may still call it for the ticket before.
-type oneAtATime struct {
-	backoff.BackOff
-
-	slot chan struct{} // of capacity 1
-}
-
-func (o *oneAtATime) NextBackOff() time.Duration {
-	o.slot <- struct{}{}
-	defer func() { <-o.slot }()
-	return o.BackOff.NextBackOff()
 }

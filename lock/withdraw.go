@@ -63,7 +63,7 @@ func (a *acquisition) withdraw(ctx context.Context) {
 			ctx, cancel := c.clk().Detached(ctx) // a time of its own
 			defer cancel()
 			var row *lockrow.Row
-			if r := e.lastRow(); r.Place(e.ticket.ID) >= 0 {
+			if r := e.at.row; r.Place(e.ticket.ID) >= 0 {
 				row = &r
 			}
 			e.left = !c.passes(c.remove(ctx, e.key, e.ticket.ID, row, e.malformed))
