@@ -8,9 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
-	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
@@ -56,31 +53,20 @@ func one(list []*Lease, err error) (*Lease, error) {
 	return list[0], nil
 }
 
-type wanted struct {
-	target Target
-	key    keys.Key
-	ticket string      // of the call, the present one or the last
-	row    lockrow.Row // that kept the call waiting last
-	at     look        // what was known of the lock when its line was full
-
-	patience backoff.BackOff // Config.Backoff; nil where looks are timed by the place
-}
-
 // acquisition is one call that acquires: one lock, or several together. It enters their lines with one
 // ticket each, and with new ones each time that it has to begin anew.
 type acquisition struct {
 	client *Client
 	request
-	wanted []wanted
-	began  time.Time // monotonic
-	place  *place    // of the process in the line; nil for a call that enters beside it
-
-	// Of the present tickets, which are used by one goroutine, the caller's.
 	entries []*entry
-	session *session.Session // nil for leases of their own
+	began   time.Time     // monotonic
+	place   *place        // of the process in the line; nil for a call that enters beside it
+	wake    chan struct{} // of capacity 1: a look has come
+
+	taken   bool             // the entries have tickets that this call answers for
+	session *session.Session // of the tickets; nil for leases of their own
 	start   clock.Instant    // before the tickets were taken, or renewed: MaxHold and leases of their own count from it
 	inDoubt bool             // they may be in their lines, or may yet come
-	wake    chan struct{}    // of capacity 1: a look has found something to do
 	behind  bool             // it has waited behind another goroutine of this process
 	waited  bool             // the call was in a line, or found it full
 	back    bool             // it enters again, since it has lost its places
@@ -95,7 +81,7 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 	if len(targets) == 0 || len(targets) > MaxTargets {
 		return nil, invalid("%d targets: want 1 to %d", len(targets), MaxTargets)
 	}
-	a := &acquisition{client: c, request: r, wanted: make([]wanted, len(targets)), began: c.clk().Now()}
+	a := &acquisition{client: c, request: r, began: c.clk().Now(), wake: make(chan struct{}, 1)}
 	for i, t := range targets {
 		key, err := c.key(t)
 		if err != nil && len(targets) > 1 {
@@ -104,13 +90,15 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 		if err != nil {
 			return nil, err
 		}
-		if j := slices.IndexFunc(a.wanted[:i], func(w wanted) bool { return w.key == key }); j >= 0 {
+		if j := slices.IndexFunc(a.entries, func(e *entry) bool { return e.key == key }); j >= 0 {
 			return nil, invalid("targets %d and %d are the same lock", j, i)
 		}
-		a.wanted[i] = wanted{target: t, key: key}
+		e := &entry{client: c, target: t, key: key, wake: a.wake}
+		e.row.Store(&lockrow.Row{})
 		if c.config.Backoff != nil {
-			a.wanted[i].patience = c.config.Backoff()
+			e.patience = c.config.Backoff()
 		}
+		a.entries = append(a.entries, e)
 	}
 	return a, nil
 }
@@ -137,7 +125,7 @@ func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, h
 
 // queued reports whether the call queues within the process: it does for a single lock that it holds alone. Permits and readers
 // enter for themselves, since nothing is passed among those who hold at once.
-func (a *acquisition) queued() bool { return len(a.wanted) == 1 && a.permits == 0 && !a.shared }
+func (a *acquisition) queued() bool { return len(a.entries) == 1 && a.permits == 0 && !a.shared }
 
 type (
 	place  = waitqueue.Place[*acquisition, *Lease]
@@ -150,7 +138,7 @@ func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
 	if !a.queued() {
 		return a.line(ctx)
 	}
-	w := a.client.queues.Join(a.wanted[0].key, a)
+	w := a.client.queues.Join(a.entries[0].key, a)
 	a.behind = len(w.Turn()) == 0
 	select {
 	case t := <-w.Turn():
@@ -166,7 +154,7 @@ func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
 // try enters the lines if nobody is in them, or only holders that died long ago.
 func (a *acquisition) try(ctx context.Context) ([]*Lease, error) {
 	if a.queued() {
-		if t, came := a.client.queues.Join(a.wanted[0].key, a).Leave(); came {
+		if t, came := a.client.queues.Join(a.entries[0].key, a).Leave(); came {
 			return a.inTurn(ctx, t, (*acquisition).tryLine)
 		} // or a goroutine of this process has the place
 	}
@@ -240,16 +228,16 @@ func (a *acquisition) gaveUp(ctx context.Context) error {
 // heldBy is the error that tells who holds what the call wants; nil where nobody is in the way.
 func (a *acquisition) heldBy() error {
 	var held []*HeldError
-	for i := range a.wanted {
-		w := &a.wanted[i]
+	for _, e := range a.entries {
+		row := e.last()
 		switch {
-		case w.row.Granted(w.ticket): // of this very call
-		case len(w.row.Line) > 0:
-			held = append(held, a.client.heldError(w.target, &w.row))
-		default:
-			if row := a.client.seen(w.key); row != nil {
-				held = append(held, a.client.heldError(w.target, row))
-			}
+		case row == nil:
+			row = a.client.seen(e.key)
+		case row.Granted(e.ticket.ID): // of this very call
+			row = nil
+		}
+		if row != nil {
+			held = append(held, a.client.heldError(e.target, row))
 		}
 	}
 	return heldBy(held...)
@@ -268,7 +256,7 @@ func (a *acquisition) take(ctx context.Context) error {
 		}
 		a.session = s
 	}
-	if err := c.learnTime(ctx, a.wanted[0].key); err != nil {
+	if err := c.learnTime(ctx, a.entries[0].key); err != nil {
 		return err
 	}
 	if a.back { // perhaps all are, whose session has ended in an outage
@@ -277,36 +265,29 @@ func (a *acquisition) take(ctx context.Context) error {
 		}
 	}
 	a.start = c.clk().Instant()
-	a.entries, a.wake = make([]*entry, len(a.wanted)), make(chan struct{}, 1)
-	for i, w := range a.wanted {
-		e := &entry{
-			client: c, target: w.target, key: w.key, ticket: c.newTicket(&a.request, a.session),
-			patience: w.patience, wake: a.wake, path: pathFree, at: w.at,
-		}
+	a.taken = true
+	for _, e := range a.entries {
+		e.standing = standing{ticket: c.newTicket(&a.request, a.session), path: pathFree}
 		c.tickets.set(e.ticket.ID, e)
 		if a.place != nil {
 			a.place.Stand(e.ticket.ID)
 		}
-		a.entries[i], a.wanted[i].ticket = e, e.ticket.ID
 	}
 	return nil
 }
 
 // granted makes leases of entries that all hold, and begins them.
 func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
-	rows := make([]lockrow.Row, len(a.entries))
-	for i, e := range a.entries {
-		rows[i] = e.at.row
-	}
 	list := make([]*Lease, len(a.entries))
 	for i, e := range a.entries {
-		list[i] = a.client.newLease(&a.request, e.target, e.key, rows[i].Holding(rows[i].Place(e.ticket.ID)), a.session, a.start, &rows[i])
+		row := *e.row.Load()
+		list[i] = a.client.newLease(&a.request, e.target, e.key, row.Holding(row.Place(e.ticket.ID)), a.session, a.start, &row)
 		list[i].path, list[i].begun = e.path, e.begun
 		if i > 0 && a.session != nil {
 			a.session.Use() // one for each lease
 		}
 	}
-	a.entries, a.session = nil, nil
+	a.taken, a.session = false, nil
 	begun := false
 	defer func() {
 		if !begun {

@@ -67,7 +67,6 @@ func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) 
 			return bad
 		}
 		e.saw(&row)
-		a.wanted[0].row = row
 		return a.entered(&row, e, ifFree)
 	})
 	a.inDoubt = err == nil || entered || inDoubt
@@ -99,16 +98,16 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 // have come in between, the ticket waits, and is taken out again.
 func (a *acquisition) joinReaders(ctx context.Context, held error) error {
 	e := a.entries[0]
-	if row := e.at.row; row.Permits > 0 || row.Holders() < len(row.Line) || !row.Line[0].Shared() {
+	if row := e.row.Load(); row.Permits > 0 || row.Holders() < len(row.Line) || !row.Line[0].Shared() {
 		return held
 	}
 	err := a.send(ctx, false, func(e *entry) table.Op { return a.client.layout.rows.Enter(e.key, a.entry(e, false)) })
-	row := e.at.row
+	row := e.row.Load()
 	switch {
 	case errors.Is(err, errFull):
 		return held
 	case err == nil && !row.Granted(e.ticket.ID):
-		return heldBy(a.client.heldError(e.target, &row))
+		return heldBy(a.client.heldError(e.target, row))
 	}
 	return err
 }
@@ -144,13 +143,13 @@ func (a *acquisition) sendAll(ctx context.Context, ifFree bool, op func(*entry) 
 func (a *acquisition) allFirst() error {
 	var held []*HeldError
 	for _, e := range a.entries {
-		row := e.at.row
+		row := e.row.Load()
 		switch {
 		case row.Granted(e.ticket.ID):
 		case len(row.Line) == 0:
 			return ErrStolen
 		default:
-			held = append(held, a.client.heldError(e.target, &row))
+			held = append(held, a.client.heldError(e.target, row))
 		}
 	}
 	return heldBy(held...)
@@ -182,7 +181,6 @@ func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) er
 			return bad
 		}
 		e.saw(&row)
-		a.wanted[f.Index].row = row
 		if row.Permits > 0 {
 			return &PermitsError{Row: int(row.Permits)}
 		}
@@ -215,7 +213,6 @@ func (a *acquisition) readAll(ctx context.Context) error {
 			return err
 		}
 		e.saw(&row)
-		a.wanted[i].row = row
 	}
 	return nil
 }

@@ -18,26 +18,31 @@ import (
 )
 
 // entry is one lock of an acquisition, with the ticket that stands in its line. It belongs to the goroutine that waits, but for
-// what is atomic.
+// what is atomic. What is known of the lock is kept when the ticket is taken anew.
 type entry struct {
 	client   *Client
 	target   Target
 	key      keys.Key
 	wake     chan struct{}   // of the acquisition
-	patience backoff.BackOff // that of the wanted lock
+	patience backoff.BackOff // Config.Backoff; nil where looks are timed by the place
 
+	standing
+	watch   *watch                      // nil where it does not wait, or its look was taken
+	row     atomic.Pointer[lockrow.Row] // as it was seen last, and not changed; an empty one before
+	stale   atomic.Bool                 // the row is to be read again
+	holders []sight                     // of the row, in the order of the line
+	turn    time.Time                   // monotonic: since when the holders' processes were seen to hold, which pass the lock on within
+}
+
+// standing is the present ticket of an entry, or the last one.
+type standing struct {
 	ticket    lockrow.Ticket
 	isNew     bool       // of permits: there is no row, and the ticket is to make one
 	path      string     // how it came to be first
 	begun     bool       // what the holder writes beside its ticket is written
 	left      bool       // it was taken out of its line
 	malformed table.Item // the row in which the ticket stands, where that is not in order
-	watch     *watch     // nil where it does not wait, or its look was taken
 	news      bool       // it has seen the row by other means than by a look
-	at        look
-
-	known atomic.Pointer[lockrow.Row] // that of at; nil for none
-	stale atomic.Bool                 // the row is to be read again
 }
 
 // watch has one look at an entry's row.
@@ -45,13 +50,6 @@ type watch struct {
 	*waitqueue.Watch
 
 	seen atomic.Pointer[waitqueue.Look] // nil where it is still due
-}
-
-// look is what an entry knows of its lock.
-type look struct {
-	row     lockrow.Row
-	holders []sight   // in the order of the line
-	turn    time.Time // monotonic: since when the holders' processes were seen to hold, which pass the lock on within
 }
 
 // sight is what was seen of a ticket that holds.
@@ -70,10 +68,10 @@ type asking struct {
 }
 
 // of is what was seen of a holder; nil for nothing.
-func (l *look) of(h lockrow.Holding) *sight {
-	for i := range l.holders {
-		if l.holders[i].holding == h {
-			return &l.holders[i]
+func (e *entry) of(h lockrow.Holding) *sight {
+	for i := range e.holders {
+		if e.holders[i].holding == h {
+			return &e.holders[i]
 		}
 	}
 	return nil
@@ -85,45 +83,42 @@ func (e *entry) saw(row *lockrow.Row) {
 	e.news = true
 }
 
-func (e *entry) take(row *lockrow.Row, at time.Time) {
-	e.at.take(row, at)
-	e.known.Store(row)
-}
-
 // older reports whether a row was read that is older than what is known: each change of the first place counts the fence up, but
 // for one that begins with an empty line, and for those among readers, of which an older row tells nothing wrong. Of permits, each
 // entry counts it up, and between two of them tickets only leave.
-func (l *look) older(row *lockrow.Row) bool {
-	was, held := l.row.First()
+func (e *entry) older(row *lockrow.Row) bool {
+	known := e.row.Load()
+	was, held := known.First()
 	is, _ := row.First()
 	switch {
-	case row.Fence != l.row.Fence:
-		return row.Fence < l.row.Fence
+	case row.Fence != known.Fence:
+		return row.Fence < known.Fence
 	case row.Permits > 0:
-		return len(row.Line) > len(l.row.Line)
+		return len(row.Line) > len(known.Line)
 	}
-	return held && !was.Shared() && (is.ID != was.ID || row.Renewed < l.row.Renewed)
+	return held && !was.Shared() && (is.ID != was.ID || row.Renewed < known.Renewed)
 }
 
 // take records a row that was seen at a monotonic time.
-func (l *look) take(row *lockrow.Row, at time.Time) {
+func (e *entry) take(row *lockrow.Row, at time.Time) {
 	holders := make([]sight, row.Holders())
 	for i := range holders {
 		s := sight{holding: row.Holding(i), renewed: row.Renewed, session: row.Line[i].Session(), since: at}
-		if was := l.of(s.holding); was != nil && was.renewed == s.renewed {
+		if was := e.of(s.holding); was != nil && was.renewed == s.renewed {
 			s = *was
-		} else if !slices.ContainsFunc(l.holders, func(was sight) bool {
+		} else if !slices.ContainsFunc(e.holders, func(was sight) bool {
 			return was.session == s.session && (s.session != "" && s.holding.Kind == lockrow.Exclusive || was.holding.ID == s.holding.ID)
 		}) {
-			l.turn = at
+			e.turn = at
 		}
 		holders[i] = s
 	}
-	l.holders, l.row = holders, *row
+	e.holders = holders
+	e.row.Store(row)
 }
 
 func (e *entry) last() *lockrow.Row {
-	if row := e.known.Load(); row != nil && len(row.Line) > 0 {
+	if row := e.row.Load(); len(row.Line) > 0 {
 		return row
 	}
 	return nil
@@ -144,7 +139,7 @@ func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 		}
 	}
 	for {
-		row := e.at.row
+		row := e.row.Load()
 		switch {
 		case e.stale.Swap(false), row.Place(e.ticket.ID) < 0:
 			// Absence in a look that lags behind proves nothing.
@@ -165,7 +160,7 @@ func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 		if e.path == pathFree {
 			e.path = pathWaited
 		}
-		next, err := e.act(ctx, &row)
+		next, err := e.act(ctx, row)
 		if err != nil || next == nil {
 			return false, err
 		}
@@ -195,7 +190,7 @@ func (e *entry) looked(seen *waitqueue.Look) error {
 	switch {
 	case seen.Err != nil: // reading again cannot help
 		return seen.Err
-	case err != nil, e.at.older(&row): // a consistent read decides: the table may have been restored
+	case err != nil, e.older(&row): // a consistent read decides: the table may have been restored
 		e.stale.Store(true)
 	default:
 		e.take(&row, seen.At)
@@ -206,7 +201,7 @@ func (e *entry) looked(seen *waitqueue.Look) error {
 // await has the row looked at once more, unless the ticket holds. What is done about the look is left to proceed. The waiters are
 // woken when all of them have been told: so what one finds does not depend on which of them is faster.
 func (e *entry) await() error {
-	if e.watch != nil || e.at.row.Granted(e.ticket.ID) {
+	if e.watch != nil || e.row.Load().Granted(e.ticket.ID) {
 		return nil
 	}
 	d, err := e.next()
@@ -229,9 +224,10 @@ func (e *entry) next() (d time.Duration, err error) {
 	if d, err = e.pause(); err != nil {
 		return 0, err
 	}
+	row := e.row.Load()
 	var watched []string
-	for place := range e.at.row.Holders() {
-		s := e.suspect(&e.at.row, place)
+	for place := range row.Holders() {
+		s := e.suspect(row, place)
 		for _, then := range []time.Duration{s.wait, s.untilAsked()} {
 			if then > 0 {
 				d = min(d, then)
@@ -242,7 +238,7 @@ func (e *entry) next() (d time.Duration, err error) {
 		}
 	}
 	if e.news { // it begins to wait
-		for _, holder := range e.at.row.Line[:e.at.row.Holders()] {
+		for _, holder := range row.Line[:row.Holders()] {
 			e.client.sessions.look(holder.Session(), min(d, firstLook))
 		}
 		return d, nil
@@ -262,8 +258,9 @@ func (e *entry) pause() (time.Duration, error) {
 		}
 		return min(max(d, minLook), e.client.config.Lease/4), nil
 	}
-	est := e.client.estimate(&e.at.row, e.at.row.Place(e.ticket.ID))
-	est.Unchanged = e.client.clk().Ago(e.at.turn)
+	row := e.row.Load()
+	est := e.client.estimate(row, row.Place(e.ticket.ID))
+	est.Unchanged = e.client.clk().Ago(e.turn)
 	return est.Look(e.client.clk()), nil
 }
 

@@ -63,7 +63,7 @@ func (a *acquisition) compare(other *acquisition) int {
 	if c := a.began.Compare(other.began); c != 0 {
 		return c
 	}
-	return slices.CompareFunc(a.wanted, other.wanted, func(v, w wanted) int {
-		return v.key.Compare(w.key)
+	return slices.CompareFunc(a.entries, other.entries, func(d, e *entry) int {
+		return d.key.Compare(e.key)
 	})
 }

@@ -77,7 +77,7 @@ func (c *Client) Every(
 	if err != nil {
 		return wrap("every", err)
 	}
-	s := &schedule{key: a.wanted[0].key}
+	s := &schedule{key: a.entries[0].key}
 	if a.job != nil {
 		s.job = *a.job
 	}

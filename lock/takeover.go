@@ -84,7 +84,7 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 		return s
 	}
 	s = suspect{session: holder.Session(), claimed: c.tickets.find(holder.ID) != nil}
-	if seen := e.at.of(row.Holding(of)); seen != nil {
+	if seen := e.of(row.Holding(of)); seen != nil {
 		s.since = c.clk().Ago(seen.since)
 		s.asked = seen.asked != nil && !seen.asked.failed.Load() && c.clk().Now().Before(seen.asked.until)
 	}
@@ -153,7 +153,7 @@ func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockro
 		return nil, nil
 	case ask:
 		asked := &asking{until: c.clk().Now().Add(s.since)}
-		if seen := e.at.of(h); seen != nil {
+		if seen := e.of(h); seen != nil {
 			seen.asked = asked
 		}
 		c.sessions.ask(s.session, question{session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key}, asked})
@@ -204,7 +204,7 @@ func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused boo
 func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	c := a.client
 	for _, e := range a.entries {
-		for row := e.at.row; len(row.Line) > 0; { // each row is judged anew: others may have come
+		for row := *e.row.Load(); len(row.Line) > 0; { // each row is judged anew: others may have come
 			dead := a.longDead(ctx, &row)
 			if dead == nil || len(row.Line) > row.Holders() && len(dead) < len(row.Line) { // somebody waits
 				return held
@@ -216,20 +216,21 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 			if row, _, err = c.rowOf(item, err); err != nil {
 				return err
 			}
-			if e.saw(&row); row.Permits > 0 {
+			seen := row
+			if e.saw(&seen); row.Permits > 0 {
 				break
 			}
 		}
 	}
 	return a.send(ctx, true, func(e *entry) table.Op {
-		row := e.at.row
+		row := e.row.Load()
 		if len(row.Line) == 0 || row.Permits > 0 {
 			return c.layout.rows.Enter(e.key, a.entry(e, true))
 		}
 		e.path = pathTakenOver
-		change := c.change(&row)
+		change := c.change(row)
 		change.TTL = max(change.TTL, c.ttl(a.keep()))
-		return c.layout.rows.Replace(e.key, &row, e.ticket, change, a.data)
+		return c.layout.rows.Replace(e.key, row, e.ticket, change, a.data)
 	})
 }
 

@@ -60,7 +60,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 		default:
 			return nil, err
 		}
-		if p := a.wanted[0].patience; wait > 0 && p != nil && p.NextBackOff() == backoff.Stop {
+		if p := a.entries[0].patience; wait > 0 && p != nil && p.NextBackOff() == backoff.Stop {
 			return nil, cmp.Or(a.heldBy(), ErrHeld)
 		}
 		if wait > 0 && a.client.clk().Sleep(ctx, wait) != nil {
@@ -86,21 +86,20 @@ func (a *acquisition) enterAnyhow(ctx context.Context) error {
 // makeRoom does what has to be done about the first tickets of lines that are full: all who stand in one may have died. It
 // reports whether a line has changed.
 func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
-	for i, e := range a.entries {
-		row := e.at.row
+	for _, e := range a.entries {
+		row := e.row.Load()
 		if !e.news || len(row.Line) < lockrow.Cap { // it has not refused this time
 			continue
 		}
 		for of := range row.Holders() {
-			if s := e.suspect(&row, of); s.since >= minLook { // it held with an earlier try, too
+			if s := e.suspect(row, of); s.since >= minLook { // it held with an earlier try, too
 				a.client.sessions.look(s.session, minLook)
 			}
 		}
-		after, err := e.act(ctx, &row)
+		after, err := e.act(ctx, row)
 		if err != nil {
 			return false, err
 		}
-		a.wanted[i].at = e.at
 		room = room || after != nil
 	}
 	return room, nil
@@ -108,10 +107,10 @@ func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 
 // lobby is how long to wait until the line may have room.
 func (a *acquisition) lobby(tries int) time.Duration {
-	w := slices.MaxFunc(a.wanted, func(v, w wanted) int { return len(v.row.Line) - len(w.row.Line) })
-	e := a.client.estimate(&w.row, len(w.row.Line))
-	e.Longest = a.client.config.Lease
-	return e.Enter(a.client.clk(), tries)
+	row := slices.MaxFunc(a.entries, func(d, e *entry) int { return len(d.row.Load().Line) - len(e.row.Load().Line) }).row.Load()
+	est := a.client.estimate(row, len(row.Line))
+	est.Longest = a.client.config.Lease
+	return est.Enter(a.client.clk(), tries)
 }
 
 func (a *acquisition) stand(ctx context.Context) error {
@@ -133,15 +132,14 @@ func (a *acquisition) stand(ctx context.Context) error {
 		default:
 		}
 		first := 0
-		for i, e := range a.entries {
+		for _, e := range a.entries {
 			is, err := e.proceed(ctx)
-			a.wanted[i].row = e.at.row
 			switch {
 			case err != nil:
 				return err
 			case is:
 				first++
-			case a.run.recorded(&a.wanted[i].row):
+			case a.run.recorded(e.row.Load()):
 				return errSettled
 			}
 		}
@@ -192,7 +190,7 @@ func (a *acquisition) renewFirst(ctx context.Context) error {
 	c := a.client
 	start, long := c.clk().Instant(), len(a.entries) > 1 && c.clk().Ago(a.start.Mono) >= prolongEvery
 	err := attempt.Each(a.entries, func(e *entry) (err error) { // several at once: together they may take longer than a lease
-		row := e.at.row
+		row := *e.row.Load()
 		if !row.Granted(e.ticket.ID) {
 			return nil
 		}

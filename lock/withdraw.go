@@ -12,13 +12,15 @@ import (
 
 // drop forgets the tickets. They are in no line any more, or are ghosts where they come late.
 func (a *acquisition) drop() {
-	for _, e := range a.entries {
-		a.client.tickets.drop(e.ticket.ID)
+	if a.taken {
+		for _, e := range a.entries {
+			a.client.tickets.drop(e.ticket.ID)
+		}
 	}
 	if a.session != nil {
 		a.session.Unuse()
 	}
-	a.entries, a.session = nil, nil
+	a.taken, a.session = false, nil
 }
 
 // leaving is how long a call waits for tickets to be out of their lines before it returns.
@@ -27,13 +29,18 @@ const leaving = 100 * time.Millisecond
 // leave takes the tickets out of their lines: they may be there, or may yet come. It goes on in the background
 // where DynamoDB does not answer at once, and the session lasts until then.
 func (a *acquisition) leave(ctx context.Context) {
-	if !a.inDoubt || a.entries == nil {
+	if !a.inDoubt || !a.taken {
 		a.drop()
 		return
 	}
 	c := a.client
-	gone := &acquisition{client: c, entries: a.entries, session: a.session}
-	a.entries, a.session = nil, nil
+	gone := &acquisition{client: c, session: a.session, taken: true}
+	for _, e := range a.entries { // which may get new tickets meanwhile
+		left := &entry{client: c, key: e.key, standing: e.standing}
+		left.row.Store(e.row.Load())
+		gone.entries = append(gone.entries, left)
+	}
+	a.taken, a.session = false, nil
 	done := make(chan struct{})
 	c.work.Go(func() {
 		defer close(done)
@@ -63,8 +70,8 @@ func (a *acquisition) withdraw(ctx context.Context) {
 			ctx, cancel := c.clk().Detached(ctx) // a time of its own
 			defer cancel()
 			var row *lockrow.Row
-			if r := e.at.row; r.Place(e.ticket.ID) >= 0 {
-				row = &r
+			if r := e.row.Load(); r.Place(e.ticket.ID) >= 0 {
+				row = r
 			}
 			e.left = !c.passes(c.remove(ctx, e.key, e.ticket.ID, row, e.malformed))
 			return nil

@@ -6,16 +6,16 @@ func around() []Mutant {
 		{
 			Name: "several-one-by-one", Part: Around, File: "lock/wait.go",
 			Breaks: "keeps the places in other lines where one was lost, and enters that line alone",
-			Old:    "\t\t\tcase err != nil:\n\t\t\t\treturn err\n\t\t\tcase is:\n",
+			Old:    "\t\tfor _, e := range a.entries {\n\t\t\tis, err := e.proceed(ctx)\n\t\t\tswitch {\n\t\t\tcase err != nil:\n\t\t\t\treturn err\n\t\t\tcase is:\n",
 			New: `
+		for i, e := range a.entries {
+			is, err := e.proceed(ctx)
+			switch {
 			case errors.Is(err, errAnew) && len(a.entries) > 1:
-				one := &acquisition{client: a.client, request: a.request, wanted: a.wanted[i : i+1]}
+				one := &acquisition{client: a.client, request: a.request, entries: a.entries[i : i+1]}
 				if err := one.enter(ctx, false); err != nil {
 					return err
 				}
-				e.stop()
-				one.entries[0].wake = a.wake
-				a.entries[i] = one.entries[0]
 			case err != nil:
 				return err
 			case is:
