@@ -225,26 +225,20 @@ func (e *entry) next() (d time.Duration, err error) {
 		return 0, err
 	}
 	row := e.row.Load()
-	var watched []string
-	for place := range row.Holders() {
+	holders := make([]suspect, row.Holders())
+	for place := range holders {
 		s := e.suspect(row, place)
 		for _, then := range []time.Duration{s.wait, s.untilAsked()} {
 			if then > 0 {
 				d = min(d, then)
 			}
 		}
-		if s.watched() {
-			watched = append(watched, s.session)
-		}
+		holders[place] = s
 	}
-	if e.news { // it begins to wait
-		for _, holder := range row.Line[:row.Holders()] {
-			e.client.sessions.look(holder.Session(), min(d, firstLook))
+	for _, s := range holders {
+		if in, wanted := s.look(d, e.news); wanted {
+			e.client.sessions.look(s.session, in)
 		}
-		return d, nil
-	}
-	for _, id := range watched {
-		e.client.sessions.watch(id, d)
 	}
 	return d, nil
 }

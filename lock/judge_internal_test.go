@@ -25,8 +25,8 @@ func TestJudge_FollowsFromTheEvidence(t *testing.T) {
 	}{
 		"nobody is before":                  {suspect{}, fine, false},
 		"it has just come":                  {session, fine, false},
-		"it was never looked at":            {with(session, func(s *suspect) { s.unseen = true }), fine, true},
-		"nor is it for others to look":      {with(session, func(s *suspect) { s.unseen, s.ahead = true, 2 }), fine, false},
+		"it was never looked at":            {with(session, func(s *suspect) { s.looked = never }), fine, true},
+		"nor is it for others to look":      {with(session, func(s *suspect) { s.looked, s.ahead = never, 2 }), fine, false},
 		"it stays":                          {with(session, func(s *suspect) { s.since = lease / 4 }), fine, true},
 		"it stays, and others are before":   {with(session, func(s *suspect) { s.since, s.ahead = lease/4, 2 }), fine, false},
 		"it stays for a lease":              {with(session, func(s *suspect) { s.since = lease }), ask, true},
@@ -48,7 +48,33 @@ func TestJudge_FollowsFromTheEvidence(t *testing.T) {
 		"of this process":                   {with(own, func(s *suspect) { s.wait, s.own, s.claimed = -lease, true, true }), fine, false},
 	} {
 		assert.Equal(t, c.want, c.suspect.judge(), name)
-		assert.Equal(t, c.watched, c.suspect.watched(), name)
+		_, watched := c.suspect.look(time.Second, false)
+		assert.Equal(t, c.watched, watched, name)
+	}
+}
+
+// When a session is looked at follows from when it was before.
+func TestLook_AtASessionIsDue(t *testing.T) {
+	const lease, next, no = 20 * time.Second, 500 * time.Millisecond, -1
+	for name, c := range map[string]struct {
+		suspect suspect
+		begins  bool
+		want    time.Duration
+	}{
+		"all who begin look once":            {suspect{looked: never, ahead: 9}, true, firstLook},
+		"but not where one has done so":      {suspect{looked: lease, ahead: 0}, true, no},
+		"the next one does when it holds":    {suspect{looked: 2, since: 1}, false, next},
+		"and not again for a quarter":        {suspect{looked: 1, since: lease/4 - 1}, false, no},
+		"then at once where it was long ago": {suspect{looked: lease/4 + 1, since: lease/4 + 1}, false, next},
+		"and every quarter":                  {suspect{looked: lease / 8, since: lease}, false, lease / 8},
+		"the others after a lease":           {suspect{looked: never, since: lease, ahead: 9}, false, next},
+	} {
+		c.suspect.session, c.suspect.lease = "S", lease
+		in, wanted := c.suspect.look(next, c.begins)
+		if !wanted {
+			in = no
+		}
+		assert.Equal(t, c.want, in, name)
 	}
 }
 

@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"cmp"
 	"errors"
 	"sync"
 	"time"
@@ -14,9 +13,8 @@ import (
 type sessions struct {
 	client *Client
 
-	mu        sync.Mutex // guards the following; never held across I/O
-	waiting   int        // calls that may
-	watches   map[string]*sessionWatch
+	mu        sync.Mutex              // guards the following; never held across I/O
+	waiting   int                     // calls that may
 	looks     map[string]*sessionLook // to come
 	questions map[string][]question   // to be put to a session; those who put them are at work
 }
@@ -27,38 +25,36 @@ type sessionLook struct {
 	due time.Time // monotonic
 }
 
-type sessionWatch struct {
-	*waitqueue.Watch
-
-	wanted bool // since the last look
-}
-
 type question struct {
 	session.Question
 
 	asked *asking
 }
 
-// look has a session looked at, unless it was seen lately.
+// look has a session looked at once, unless it will be sooner: whichever of several callers is faster, the earliest of their looks
+// is sent.
 func (s *sessions) look(id string, in time.Duration) {
-	key, ok := s.client.others.Key(id)
-	if !ok || s.client.isOwn(id) || s.client.others.Suspect(id).Known {
+	c := s.client
+	key, ok := c.others.Key(id)
+	if !ok || c.isOwn(id) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	due := s.client.clk().Now().Add(in)
+	due := c.clk().Now().Add(in)
 	before, known := s.looks[id]
 	if known && !due.Before(before.due) {
-		return // whichever of several callers is faster, the earliest of their looks is sent
+		return
 	}
 	if known {
 		before.Stop()
 	}
 	look := &sessionLook{due: due}
 	s.looks[id] = look
-	look.Watch = s.client.poller.Watch(key, in, func(seen waitqueue.Look) time.Duration {
-		s.saw(id, seen)
+	look.Watch = c.poller.Watch(key, in, func(seen waitqueue.Look) time.Duration {
+		if seen.Err == nil {
+			c.others.Saw(id, seen.Item, seen.At)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.looks[id] == look {
@@ -68,52 +64,17 @@ func (s *sessions) look(id string, in time.Duration) {
 	})
 }
 
-func (s *sessions) saw(id string, look waitqueue.Look) {
-	if look.Err == nil {
-		s.client.others.Saw(id, look.Item, look.At)
-	}
-}
-
-// watch has a session looked at every quarter of its lease, for as long as it is called between two looks.
-func (s *sessions) watch(id string, in time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v := s.watches[id]; v != nil {
-		v.wanted = true
-		return
-	}
-	key, ok := s.client.others.Key(id)
-	if !ok || s.waiting == 0 {
-		return
-	}
-	c, v := s.client, &sessionWatch{}
-	s.watches[id] = v
-	v.Watch = c.poller.Watch(key, in, func(look waitqueue.Look) time.Duration {
-		s.saw(id, look)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !v.wanted {
-			if s.watches[id] == v {
-				delete(s.watches, id)
-			}
-			return -1
-		}
-		v.wanted = false
-		return c.clk().Jitter(cmp.Or(c.others.Suspect(id).Lease, c.config.Lease) / 4)
-	})
-}
-
-// wait counts the calls that may wait. The last one takes all watches along.
+// wait counts the calls that may wait. The last one takes all looks along.
 func (s *sessions) wait(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting += n; s.waiting > 0 {
 		return
 	}
-	for _, v := range s.watches {
-		v.Stop()
+	for _, look := range s.looks {
+		look.Stop()
 	}
-	clear(s.watches)
+	clear(s.looks)
 }
 
 // askTogether is how long a question waits for others that are put to the same session.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -36,7 +37,7 @@ type suspect struct {
 	silent  time.Duration // for how long it was not renewed, as far as is known
 	dead    bool          // its session is marked dead
 	wait    time.Duration // until it may be taken for dead, unless it shows life
-	unseen  bool          // its session was not looked at since it holds
+	looked  time.Duration // how long ago its session was looked at; never within its lease
 	own     bool          // it is of this process
 	claimed bool          // somebody in this process answers for it
 	asked   bool          // its process was asked about it lately
@@ -70,11 +71,23 @@ func (s suspect) judge() action {
 	return fine
 }
 
-// watched reports whether the session is to be looked at: by the first two of those who wait behind it, with the first look
-// and then every quarter of a lease, and by the others once it would have been taken for dead. The second one takes over
-// where the first has died as well.
-func (s suspect) watched() bool {
-	return s.session != "" && !s.own && (s.ahead <= 1 && (s.unseen || s.since >= s.lease/4) || s.since >= s.lease)
+// never is for what was not looked at.
+const never = time.Duration(math.MaxInt64)
+
+// look is in how long the session is to be looked at, if at all, where the row is in next. All who begin to wait look at one of which
+// nothing is known. Then the first two of those who wait behind it do, if nobody has since it holds, and every quarter of a lease.
+// The second one takes over where the first has died as well. The others do once it would have been taken for dead.
+func (s suspect) look(next time.Duration, begins bool) (in time.Duration, wanted bool) {
+	switch {
+	case s.session == "" || s.own:
+	case begins:
+		return min(next, firstLook), s.looked == never
+	case s.ahead <= 1 && s.looked > s.since:
+		return next, true
+	case s.ahead <= 1 && s.since >= s.lease/4, s.since >= s.lease:
+		return max(next, s.lease/4-s.looked), true
+	}
+	return 0, false
 }
 
 // suspect is what is known of the holder at a place, without a request, by a ticket that waits.
@@ -97,9 +110,9 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	} else {
 		look := c.others.Suspect(s.session)
 		s.own, s.dead, s.wait, s.silent = c.isOwn(s.session), look.Dead, look.Wait, look.Silent
-		s.lease, s.unseen = cmp.Or(look.Lease, c.config.Lease), !look.Known || look.Age > s.since
+		s.lease, s.looked = cmp.Or(look.Lease, c.config.Lease), look.Age
 		if !look.Known { // it may have been renewed often
-			s.silent = 0
+			s.looked, s.silent = never, 0
 			// It is marked by its record alone where that costs one write: for each try before a full line, or for each of many
 			// holders, it is looked at before; unless its lease is so short that each look is out of date by the next try.
 			if (look.Lease == 0 || look.Lease >= c.config.Lease) && (place < 0 || row.Holders() > 1) || !c.past(row.HeldSince(of)+s.lease.Milliseconds()) {

@@ -92,7 +92,7 @@ func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 			continue
 		}
 		for of := range row.Holders() {
-			if s := e.suspect(row, of); s.since >= minLook { // it held with an earlier try, too
+			if s := e.suspect(row, of); s.looked == never && s.since >= minLook { // it held with an earlier try, too
 				a.client.sessions.look(s.session, minLook)
 			}
 		}
