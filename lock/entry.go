@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,20 +84,12 @@ func (e *entry) saw(row *lockrow.Row) {
 	e.news = true
 }
 
-// older reports whether a row was read that is older than what is known: each change of the first place counts the fence up, but
-// for one that begins with an empty line, and for those among readers, of which an older row tells nothing wrong. Of permits, each
-// entry counts it up, and between two of them tickets only leave.
+// older reports whether a look shows a row that may be older than what is known. A change of the first place counts the fence up,
+// unless the line was empty: a row of before does not have the own ticket. Of readers and permits, an older row shows more of them,
+// which tells nothing wrong.
 func (e *entry) older(row *lockrow.Row) bool {
 	known := e.row.Load()
-	was, held := known.First()
-	is, _ := row.First()
-	switch {
-	case row.Fence != known.Fence:
-		return row.Fence < known.Fence
-	case row.Permits > 0:
-		return len(row.Line) > len(known.Line)
-	}
-	return held && !was.Shared() && (is.ID != was.ID || row.Renewed < known.Renewed)
+	return row.Place(e.ticket.ID) < 0 || cmp.Or(cmp.Compare(row.Fence, known.Fence), cmp.Compare(row.Renewed, known.Renewed)) < 0
 }
 
 // take records a row that was seen at a monotonic time.

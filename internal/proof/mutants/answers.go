@@ -90,8 +90,8 @@ func answers() []Mutant {
 		{
 			Name: "absence-in-a-look", Part: Answers, File: "lock/entry.go",
 			Breaks: "believes a look that lags behind and does not show the own ticket",
-			Old:    `case e.stale.Swap(false), row.Place(e.ticket.ID) < 0:`,
-			New:    "case row.Place(e.ticket.ID) < 0:\n\t\t\treturn false, errAnew\n\t\tcase e.stale.Swap(false):",
+			Old:    `case err != nil, e.older(&row):`,
+			New:    "case err == nil && row.Place(e.ticket.ID) < 0:\n\t\treturn errAnew\n\tcase err != nil, e.older(&row):",
 		},
 		{
 			Name: "held-is-lost", Part: Answers, File: "lock/internal/lockrow/classify.go",
