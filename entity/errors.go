@@ -118,12 +118,12 @@ func (e *core) fail(operation string, err error) error {
 	if decode, ok := err.(*DecodeError); ok { //nolint:errorlint // as in bare
 		return decode
 	}
-	return &errs.Failed{Package: "entity", Operation: operation + " " + e.typ, Err: bare(err)}
+	return &errs.OperationError{Package: "entity", Operation: operation + " " + e.typ, Err: bare(err)}
 }
 
 // bare strips the prefix with the package and operation from an error, for a text that already has one.
 func bare(err error) error {
-	if f, ok := err.(*errs.Failed); ok && f.Package == "entity" { //nolint:errorlint // only the outermost error has the prefix
+	if f, ok := err.(*errs.OperationError); ok && f.Package == "entity" { //nolint:errorlint // only the outermost error has the prefix
 		return f.Err
 	}
 	return err

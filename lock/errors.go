@@ -171,7 +171,7 @@ func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &errs.Failed{Package: "lock", Operation: operation, Err: err}
+	return &errs.OperationError{Package: "lock", Operation: operation, Err: err}
 }
 
 func invalid(format string, args ...any) error {

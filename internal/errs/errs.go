@@ -16,17 +16,17 @@ func Kind(kind, err error) error {
 	return fmt.Errorf("%w: %w", kind, err)
 }
 
-// Failed is the error of an operation of a package, whose text names the package once.
-type Failed struct {
+// OperationError is the error of an operation of a package, whose text names the package once.
+type OperationError struct {
 	Package, Operation string
 	Err                error
 }
 
-func (f *Failed) Error() string {
-	return fmt.Sprintf("%s: %s: %s", f.Package, f.Operation, Within(f.Package, f.Err))
+func (e *OperationError) Error() string {
+	return fmt.Sprintf("%s: %s: %s", e.Package, e.Operation, Within(e.Package, e.Err))
 }
 
-func (f *Failed) Unwrap() error { return f.Err }
+func (e *OperationError) Unwrap() error { return e.Err }
 
 // Within is the text of err behind what begins with name already, a package's.
 func Within(name string, err error) string { return strings.TrimPrefix(err.Error(), name+": ") }

@@ -96,7 +96,7 @@ func (s *schedule) fail(format string, args ...any) {
 	}
 }
 
-func (s *schedule) play(t *testing.T) {
+func (s *schedule) play(*testing.T) {
 	p := waitqueue.NewPoller(waitqueue.PollerConfig{Machine: machine.Real{}, Read: s.read, Rate: s.rate, Fatal: never, Timeout: 5 * time.Second})
 	defer p.Close()
 	for _, step := range s.steps {
