@@ -267,6 +267,7 @@ func (a *acquisition) take(ctx context.Context) error {
 	a.start = c.clk().Instant()
 	a.taken = true
 	for _, e := range a.entries {
+		e.stale.Store(false) // that was about the ticket before
 		e.standing = standing{ticket: c.newTicket(&a.request, a.session), path: pathFree}
 		c.tickets.set(e.ticket.ID, e)
 		if a.place != nil {

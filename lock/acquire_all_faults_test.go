@@ -2,6 +2,9 @@ package lock_test
 
 import (
 	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +16,50 @@ import (
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
+
+// Two locks of an AcquireAll are taken by force at once. What the second was told about its old ticket is no matter of the new one:
+// its row need not be read, and where reading fails the call goes on.
+func TestAcquireAll_ForceOfAnEarlierTicketIsForgotten(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		targets := names(3)
+		held, err := w.client(quiet).Acquire(ctx, targets[2])
+		require.NoError(t, err)
+		var slow atomic.Pointer[string]
+		reading := make(chan struct{}, 2)
+		c := w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			answer, err := send()
+			if key := slow.Load(); operation == "GetItem" && key != nil && strings.Contains(body, *key) && slow.CompareAndSwap(key, nil) {
+				reading <- struct{}{}
+				time.Sleep(time.Second)
+			}
+			return answer, err
+		}), quiet)
+		got := make(chan error, 1)
+		go func() {
+			b, err := c.AcquireAll(ctx, targets)
+			if err == nil {
+				err = b.Release(ctx)
+			}
+			got <- err
+		}()
+		time.Sleep(10 * time.Second)
+		third, first := "LOCK#n02", "LOCK#n00"
+		slow.Store(&third)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 50, Operation: "BatchGetItem", Times: 1})
+		<-reading // the call reads the third row again
+		for _, target := range targets[:2] {
+			w.force(ctx, c, target)
+		}
+		slow.Store(&first)
+		<-reading // and then the first one, while the second is told as well
+		time.Sleep(100 * time.Millisecond)
+		require.NoError(t, held.Release(ctx))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "GetItem", Key: w.table.KeyItem(w.lockKey("n01")), Times: 40})
+		began := time.Now()
+		require.NoError(t, <-got)
+		assert.Less(t, time.Since(began), 5*time.Second)
+	})
+}
 
 // A transaction has no answer, and its caller has given up. Nothing stays held.
 func TestAcquireAll_AbandonedOneIsWithdrawn(t *testing.T) {

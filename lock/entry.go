@@ -141,11 +141,12 @@ func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 			case errors.Is(err, table.ErrNotFound):
 				return false, errAnew
 			case err != nil:
+				e.stale.Store(true)
 				return false, e.patient(ctx, err)
-			case now.Place(e.ticket.ID) < 0:
+			}
+			if e.saw(&now); now.Place(e.ticket.ID) < 0 {
 				return false, errAnew
 			}
-			e.saw(&now)
 			continue
 		case row.Granted(e.ticket.ID):
 			return true, nil
@@ -194,7 +195,7 @@ func (e *entry) looked(seen *waitqueue.Look) error {
 // await has the row looked at once more, unless the ticket holds. What is done about the look is left to proceed. The waiters are
 // woken when all of them have been told: so what one finds does not depend on which of them is faster.
 func (e *entry) await() error {
-	if e.watch != nil || e.row.Load().Granted(e.ticket.ID) {
+	if e.watch != nil || !e.stale.Load() && e.row.Load().Granted(e.ticket.ID) {
 		return nil
 	}
 	d, err := e.next()

@@ -63,7 +63,8 @@ func TestLook_AtASessionIsDue(t *testing.T) {
 	}{
 		"all who begin look once":            {suspect{looked: never, ahead: 9}, true, firstLook},
 		"but not where one has done so":      {suspect{looked: lease, ahead: 0}, true, no},
-		"the next one does when it holds":    {suspect{looked: 2, since: 1}, false, next},
+		"the next one does when it holds":    {suspect{looked: never, since: 1}, false, next},
+		"which is seen again with the next":  {suspect{looked: 2, since: 1}, false, lease/4 - 2},
 		"and not again for a quarter":        {suspect{looked: 1, since: lease/4 - 1}, false, no},
 		"then at once where it was long ago": {suspect{looked: lease/4 + 1, since: lease/4 + 1}, false, next},
 		"and every quarter":                  {suspect{looked: lease / 8, since: lease}, false, lease / 8},

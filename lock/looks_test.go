@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -192,6 +194,44 @@ func TestLooks_RepeatedOneCounts(t *testing.T) {
 			}
 		}
 		assert.Equal(t, 2, looks)
+	})
+}
+
+// A session is looked at once in a quarter of its lease by each process that waits behind it, however often its holders change.
+func TestLooks_AtASessionAreFewWhileItsHoldersChange(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const during = time.Minute
+		w.latency(2 * time.Millisecond)
+		run, cancel := context.WithTimeout(ctx, during)
+		defer cancel()
+		var work sync.WaitGroup
+		clients := w.clients(3)
+		for i, goroutines := range []int{4, 1, 1} {
+			c := clients[i]
+			for range goroutines {
+				work.Go(func() {
+					for {
+						l, err := c.Acquire(run, lock.Name("report"))
+						if err != nil {
+							return
+						}
+						time.Sleep(100 * time.Millisecond)
+						assert.NoError(t, l.Release(ctx))
+					}
+				})
+			}
+		}
+		work.Wait()
+		looks := 0
+		for _, c := range clients {
+			for _, r := range w.requestsTo(sessionKey(c).PK) {
+				if r.Operation == "BatchGetItem" {
+					looks++
+				}
+			}
+		}
+		quarters := int(during / (5 * time.Second))
+		testkit.Check(t, "looks at 3 sessions in a minute", testkit.AtMost(looks, "by two processes each", 6*(quarters+2)), testkit.AtLeast(looks, "", quarters))
 	})
 }
 

@@ -75,16 +75,14 @@ func (s suspect) judge() action {
 const never = time.Duration(math.MaxInt64)
 
 // look is in how long the session is to be looked at, if at all, where the row is in next. All who begin to wait look at one of which
-// nothing is known. Then the first two of those who wait behind it do, if nobody has since it holds, and every quarter of a lease.
-// The second one takes over where the first has died as well. The others do once it would have been taken for dead.
+// nothing is known. Then the first two of those who wait behind it do, once a quarter of a lease has gone by since it was looked
+// at: the second one takes over where the first has died as well. The others do once it would have been taken for dead.
 func (s suspect) look(next time.Duration, begins bool) (in time.Duration, wanted bool) {
 	switch {
 	case s.session == "" || s.own:
 	case begins:
 		return min(next, firstLook), s.looked == never
-	case s.ahead <= 1 && s.looked > s.since:
-		return next, true
-	case s.ahead <= 1 && s.since >= s.lease/4, s.since >= s.lease:
+	case s.ahead <= 1 && (s.looked > s.since || s.since >= s.lease/4), s.since >= s.lease:
 		return max(next, s.lease/4-s.looked), true
 	}
 	return 0, false
