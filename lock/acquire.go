@@ -10,7 +10,6 @@ import (
 
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
-	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 )
@@ -94,7 +93,7 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 			return nil, invalid("targets %d and %d are the same lock", j, i)
 		}
 		e := &entry{client: c, target: t, key: key, wake: a.wake}
-		e.row.Store(&lockrow.Row{})
+		e.row.Store(&unseen)
 		if c.config.Backoff != nil {
 			e.patience = c.config.Backoff()
 		}

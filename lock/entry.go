@@ -35,6 +35,9 @@ type entry struct {
 	turn    time.Time                   // monotonic: since when the holders' processes were seen to hold, which pass the lock on within
 }
 
+// unseen is the row of an entry that has seen none.
+var unseen lockrow.Row
+
 // standing is the present ticket of an entry, or the last one.
 type standing struct {
 	ticket    lockrow.Ticket

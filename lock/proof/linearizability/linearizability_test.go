@@ -35,9 +35,7 @@ func TestLinearizableApart(t *testing.T) {
 // linearizable. If rows of held locks are deleted, the histories of the lock are not linearizable, since holders lose
 // it although nobody else has acquired it. Those of the register still are, since the guard holds.
 func TestLinearizableTwins(t *testing.T) {
-	if testkit.Small() {
-		t.Skip(simtest.WithoutTwins)
-	}
+	simtest.SkipTwins(t)
 	for name, goals := range map[string]struct {
 		lock int // % of the histories that are not linearizable as a lock
 		both int // or as a lock and a register

@@ -50,18 +50,20 @@ func Play(t *testing.T, name string, n int) Sum {
 	return Simulate(t, Seeds(n), Workload(t, name))
 }
 
-// WithoutTwins is why twins are skipped where tests are small.
-const WithoutTwins = "negative twins show that a test can fail: make proof plays them"
+// SkipTwins skips a test of negative twins where tests are small, unless -sim.seeds says how many seeds to play.
+func SkipTwins(t *testing.T) {
+	t.Helper()
+	if testkit.Small() && *simSeeds == 0 {
+		t.Skip("negative twins show that a test can fail: make proof plays them")
+	}
+}
 
 // Twinned runs a negative twin of a workload, in a subtest, for a test that is made for n seeds, and has check look at the
-// result. Where -sim.seeds says too few for a share, it ends once the twin has shown all that it is there to show. Where tests
-// are small it is skipped.
+// result. Where -sim.seeds says too few for a share, it ends once the twin has shown all that it is there to show. See also [SkipTwins].
 func Twinned(t *testing.T, name, twin string, n int, check func(*testing.T, Sum)) {
 	t.Helper()
 	t.Run(twin, func(t *testing.T) {
-		if testkit.Small() && *simSeeds == 0 {
-			t.Skip(WithoutTwins)
-		}
+		SkipTwins(t)
 		load, with, err := Workload(t, name).Twin(twin)
 		require.NoError(t, err)
 		check(t, Simulate(t, Seeds(n), load, with.Shows...))
