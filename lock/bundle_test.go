@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -157,7 +158,8 @@ func TestBundle_LeasesAreACopy(t *testing.T) {
 // Clients with many goroutines move money between accounts, each under the locks of all accounts that it touches, in random
 // order. Meanwhile others take single locks, and some requests fail.
 func TestBundle_TransfersUnderSeveralLocks(t *testing.T) {
-	const accounts, workers, moves, each = 8, 6, 12, 100
+	const accounts, workers, each = 8, 6, 100
+	moves := testkit.IfShort(4, 12)
 	virtual(t, func(ctx context.Context, w *world) {
 		account := func(i int) keys.Key { return w.row(fmt.Sprint("account", i)) }
 		for i := range accounts {

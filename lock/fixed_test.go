@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -136,7 +137,7 @@ func TestFixed_ShortLeaseKeepsItsTurn(t *testing.T) {
 		often := quiet
 		often.Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) }
 		last := w.client(often)
-		for range 10 {
+		for range testkit.IfShort(3, 10) {
 			held, err := first.Acquire(ctx, target)
 			require.NoError(t, err)
 			short := acquireAsync(ctx, next, target, lock.Fixed(lock.MinFixed))

@@ -260,7 +260,7 @@ func TestOutage_CloseGivesUpOnceAmongLeasesThatEnd(t *testing.T) {
 // Waiters that have given up do not delay one that comes back after them.
 func TestOutage_WaitersThatGaveUpTakeNoTurns(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		const n = 1000
+		n := testkit.IfShort(400, 1000)
 		way := &line{to: w.engine.HTTPClient()}
 		holder, c := w.client(quiet), w.clientOver(way, quiet)
 		ctx, cancel := context.WithCancel(ctx)
@@ -320,7 +320,7 @@ func TestOutage_NewcomersTakeNoTurns(t *testing.T) {
 // back, does not get all of them at once.
 func TestOutage_WaitersComeBackInTurn(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		const n = 1000
+		n := testkit.IfShort(400, 1000)
 		way := &line{to: w.engine.HTTPClient()}
 		holder, c := w.client(quiet), w.clientOver(way, quiet)
 		ctx, cancel := context.WithCancel(ctx)

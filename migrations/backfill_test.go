@@ -49,7 +49,7 @@ func modes(t *testing.T, f func(ctx context.Context, w *world, exact bool)) {
 func TestBackfill_LosesNoConcurrentWrite(t *testing.T) {
 	t.Parallel()
 	modes(t, func(ctx context.Context, w *world, exact bool) {
-		items := testkit.IfSmall(500, 2000)
+		items := testkit.IfShort(200, testkit.IfSmall(500, 2000))
 		w.fill(items)
 		calls := make([]atomic.Int64, items)
 		transform := func(ctx context.Context, item table.Item) (table.Item, error) {
@@ -192,11 +192,12 @@ func TestBackfill_ReportsBadItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			modes(t, func(ctx context.Context, w *world, exact bool) {
-				const items, bad = 150, 77
+				items := testkit.IfShort(20, 150)
+				bad := items/2 + 2
 				w.fill(items)
 				before := w.get(itemKey(bad))
 				do := func(ctx context.Context, item table.Item) (table.Item, error) {
-					if integer(item["n"]) == bad {
+					if integer(item["n"]) == int64(bad) {
 						return c.do(ctx, item)
 					}
 					return increment(ctx, item)

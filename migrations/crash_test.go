@@ -293,7 +293,7 @@ func TestCrash_EverywhereByKillingMigratesOnce(t *testing.T) {
 		var kills, rounds int
 		random := rand.New(rand.NewPCG(1, 2))
 		w := newWorld(t, table.Schema{Name: e.TableName(t)}, e.Client)
-		items := testkit.IfSmall(150, 1500)
+		items := testkit.IfShort(60, testkit.IfSmall(150, 1500))
 		w.fill(items)
 		for done := false; !done; rounds++ {
 			require.Less(t, rounds, 100)

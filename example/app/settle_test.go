@@ -20,12 +20,12 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// sampleFile has the orders of the sample, and where tests are small the first 100.
+// sampleFile has the orders of the sample, and where tests are small the first 100 (40 with -short).
 func sampleFile(t *testing.T) string {
 	t.Helper()
 	orders := bytes.SplitAfter(sample, []byte("\n"))
 	file := filepath.Join(t.TempDir(), "orders.jsonl")
-	require.NoError(t, os.WriteFile(file, bytes.Join(orders[:testkit.IfSmall(100, len(orders))], nil), 0o600))
+	require.NoError(t, os.WriteFile(file, bytes.Join(orders[:testkit.IfShort(40, testkit.IfSmall(100, len(orders)))], nil), 0o600))
 	return file
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 // The test that has killed a mutant before runs first, if there is one with that name. If it kills the mutant again,
@@ -17,7 +19,7 @@ func TestKillers_RunFirst(t *testing.T) {
 	off := Mutant{Name: "off", File: "sum/sum.go", Old: "n += list[i]\n\t}\n", New: "n += list[i]\n\t}\n\tn++\n", Part: Around, Breaks: "some promise"}
 	unused := Mutant{Name: "unused", File: "sum/sum.go", Old: "return 1", New: "return 0", Part: Around, Breaks: "some promise"}
 	dir := write(t, files())
-	for _, tc := range []struct {
+	cases := []struct {
 		mutant Mutant
 		first  Killer
 		want   Killer
@@ -29,7 +31,8 @@ func TestKillers_RunFirst(t *testing.T) {
 		{unused, Killer{"twice", "TestUnused"}, Killer{"twice", "TestUnused"}, nil},
 		{unused, Killer{"gone", "TestUnused"}, Killer{"twice", "TestUnused"}, []string{"twice"}},
 		{unused, Killer{}, Killer{"twice", "TestUnused"}, []string{"sum", "twice"}},
-	} {
+	}
+	for _, tc := range cases[:testkit.IfShort(2, len(cases))] {
 		var all []string
 		results, err := Run(t.Context(), Config{
 			Root: dir, Mutants: []Mutant{tc.mutant}, Packages: []string{"twice", "sum"}, First: map[string]Killer{tc.mutant.Name: tc.first},

@@ -64,7 +64,7 @@ func TestRequests_OfOneInstantHaveOneOrder(t *testing.T) {
 // Keeping a history changes nothing.
 func TestHistory_ChangesNothing(t *testing.T) {
 	load := sim.Workloads()[0]
-	for seed := range uint64(5) {
+	for seed := range uint64(testkit.IfShort(2, 5)) {
 		kept := load.Play(t, sim.Options{Seed: seed, Rounds: .2, History: true})
 		bare := load.Play(t, sim.Options{Seed: seed, Rounds: .2})
 		require.Empty(t, bare.History)
