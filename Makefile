@@ -57,7 +57,7 @@ TOLD := $(GO) run ./internal/engines/cmd/contractcount $(LOG)
 SIDE := -cpu 1 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: unit
-unit: engine ## all tests on both engines, without -race, and with a hundredth of the seeds
+unit: engine ## all tests on both engines, without -race, and with two seeds of each simulation
 	$(BOTH) -short -vet=off $(SIDE) $(ALL)
 	@$(TOLD)
 
@@ -82,7 +82,7 @@ faults: # one package, whose tests run one after the other, beside all others
 
 .PHONY: worlds
 worlds:
-	MORTISE_ENGINE=inprocess $(FULL) ./internal/proof/sim ./internal/proof/mutants ./lock/internal/waitqueue ./example/app
+	MORTISE_ENGINE=inprocess $(FULL) ./internal/proof/sim ./internal/proof/mutants ./lock/internal/waitqueue ./example/app ./keys
 	MORTISE_ENGINE=inprocess $(FULL) ./migrations -run 'Crash|Kill|LosesNoConcurrentWrite'
 	$(FULL) $(addprefix ./lock/proof/,linearizability updates workloads) -sim.seeds 20
 	MORTISE_ENGINE=inprocess $(FULL) ./entity -sim.seeds 20 -run 'VersionsCountOnce|ValuesStayUnique'

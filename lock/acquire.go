@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
@@ -58,7 +57,6 @@ type acquisition struct {
 	client *Client
 	request
 	entries []*entry
-	began   time.Time     // monotonic
 	place   *place        // of the process in the line; nil for a call that enters beside it
 	wake    chan struct{} // of capacity 1: a look has come
 
@@ -68,8 +66,7 @@ type acquisition struct {
 	inDoubt bool             // they may be in their lines, or may yet come
 	behind  bool             // it has waited behind another goroutine of this process
 	waited  bool             // the call was in a line, or found it full
-	back    bool             // it enters again, since it has lost its places
-	turn    chan struct{}    // closed when it may; guarded by the mu of returns
+	back    bool             // it has lost its places, or could not enter, perhaps along with all others of the process
 }
 
 func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Option) (*acquisition, error) {
@@ -80,7 +77,7 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 	if len(targets) == 0 || len(targets) > MaxTargets {
 		return nil, invalid("%d targets: want 1 to %d", len(targets), MaxTargets)
 	}
-	a := &acquisition{client: c, request: r, began: c.clk().Now(), wake: make(chan struct{}, 1)}
+	a := &acquisition{client: c, request: r, wake: make(chan struct{}, 1)}
 	for i, t := range targets {
 		key, err := c.key(t)
 		if err != nil && len(targets) > 1 {
@@ -205,6 +202,9 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 	if errors.Is(err, ErrHeld) {
 		err = a.replaceDead(ctx, err)
 	}
+	if err == nil {
+		err = a.allFirst()
+	}
 	if err != nil {
 		a.leave(ctx) // before the next one of the process enters
 		if ctx.Err() != nil {
@@ -258,12 +258,12 @@ func (a *acquisition) take(ctx context.Context) error {
 	if err := c.learnTime(ctx, a.entries[0].key); err != nil {
 		return err
 	}
-	if a.back { // perhaps all are, whose session has ended in an outage
-		if err := c.returns.turn(ctx, a); err != nil {
+	if a.back {
+		if err := c.clk().Sleep(ctx, a.apart()); err != nil {
 			return err
 		}
 	}
-	a.start = c.clk().Instant()
+	a.start, a.back = c.clk().Instant(), false
 	a.taken = true
 	for _, e := range a.entries {
 		e.stale.Store(false) // that was about the ticket before

@@ -35,7 +35,6 @@ type Client struct {
 	poller   *waitqueue.Poller // reads the rows that somebody waits for
 	sessions *sessions         // that somebody waits behind
 	tickets  *tickets          // that this process answers for
-	returns  returns           // of waiters that have lost their places
 
 	maintained int // counts leases that renewals look after; of the goroutine that renews the session
 

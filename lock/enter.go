@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,9 +29,6 @@ func (a *acquisition) send(ctx context.Context, ifFree bool, op func(*entry) tab
 		how = a.sendOne
 	}
 	err := how(ctx, ifFree, op)
-	if err == nil && ifFree {
-		err = a.allFirst()
-	}
 	for _, e := range a.entries { // the payload, and the run, were written with the tickets
 		e.begun = err == nil && ifFree && (a.run == nil || e.path == pathFree)
 	}
@@ -95,19 +93,15 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 }
 
 // joinReaders enters behind readers, where nobody else is in the line that has refused the reader. held is that refusal. Should a writer
-// have come in between, the ticket waits, and is taken out again.
+// have come in between, the ticket waits: see allFirst.
 func (a *acquisition) joinReaders(ctx context.Context, held error) error {
 	e := a.entries[0]
 	if row := e.row.Load(); row.Permits > 0 || row.Holders() < len(row.Line) || !row.Line[0].Shared() {
 		return held
 	}
 	err := a.send(ctx, false, func(e *entry) table.Op { return a.client.layout.rows.Enter(e.key, a.entry(e, false)) })
-	row := e.row.Load()
-	switch {
-	case errors.Is(err, errFull):
+	if errors.Is(err, errFull) {
 		return held
-	case err == nil && !row.Granted(e.ticket.ID):
-		return heldBy(a.client.heldError(e.target, row))
 	}
 	return err
 }
@@ -139,20 +133,15 @@ func (a *acquisition) sendAll(ctx context.Context, ifFree bool, op func(*entry) 
 	return a.readAll(ctx)
 }
 
-// allFirst refuses several tickets of which one has left its line, by force, before the rows were read.
+// allFirst refuses what a try has entered if a ticket does not hold: it waits, or has left its line, by force, before the rows of
+// several were read.
 func (a *acquisition) allFirst() error {
-	var held []*HeldError
 	for _, e := range a.entries {
-		row := e.row.Load()
-		switch {
-		case row.Granted(e.ticket.ID):
-		case len(row.Line) == 0:
-			return ErrStolen
-		default:
-			held = append(held, a.client.heldError(e.target, row))
+		if !e.row.Load().Granted(e.ticket.ID) {
+			return cmp.Or(a.heldBy(), ErrStolen)
 		}
 	}
-	return heldBy(held...)
+	return nil
 }
 
 // refusedAll is the meaning of the rows that have refused a transaction; nil where it was applied.

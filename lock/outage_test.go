@@ -257,47 +257,8 @@ func TestOutage_CloseGivesUpOnceAmongLeasesThatEnd(t *testing.T) {
 	})
 }
 
-// Waiters that have given up do not delay one that comes back after them.
-func TestOutage_WaitersThatGaveUpTakeNoTurns(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		n := testkit.IfShort(400, 1000)
-		way := &line{to: w.engine.HTTPClient()}
-		holder, c := w.client(quiet), w.clientOver(way, quiet)
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		impatient, giveUp := context.WithCancel(ctx)
-		defer giveUp()
-		var all sync.WaitGroup
-		list := names(n)
-		for i, target := range list {
-			_, err := holder.Acquire(ctx, target)
-			require.NoError(t, err)
-			waits := impatient
-			if i == n-1 {
-				waits = ctx
-			}
-			all.Go(func() {
-				_, err := c.Acquire(waits, target)
-				assert.ErrorIs(t, err, lock.ErrHeld)
-			})
-			time.Sleep(time.Millisecond)
-		}
-		way.cut(refused)
-		time.Sleep(time.Minute)
-		way.cut(open)
-		time.Sleep(1150 * time.Millisecond) // all of them are about to enter again, and half of them have
-		giveUp()
-		time.Sleep(50 * time.Millisecond)
-		r, err := holder.Inspect(ctx, list[n-1])
-		require.NoError(t, err)
-		assert.Equal(t, 2, r.Waiting(), "the ticket of the session that has ended, and the new one")
-		cancel()
-		all.Wait()
-	})
-}
-
-// Only those who have lost their places wait for turns.
-func TestOutage_NewcomersTakeNoTurns(t *testing.T) {
+// Only those who have lost their places along with all others wait before they enter.
+func TestOutage_NewcomersEnterAtOnce(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -316,9 +277,9 @@ func TestOutage_NewcomersTakeNoTurns(t *testing.T) {
 	})
 }
 
-// Waiters whose session has ended in an outage enter their lines again one after the other: DynamoDB, which has just come
+// Waiters whose session has ended in an outage enter their lines again at different times: DynamoDB, which has just come
 // back, does not get all of them at once.
-func TestOutage_WaitersComeBackInTurn(t *testing.T) {
+func TestOutage_WaitersComeBackApart(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		n := testkit.IfShort(400, 1000)
 		way := &line{to: w.engine.HTTPClient()}

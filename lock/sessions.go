@@ -64,17 +64,17 @@ func (s *sessions) look(id string, in time.Duration) {
 	})
 }
 
-// wait counts the calls that may wait. The last one takes all looks along.
-func (s *sessions) wait(n int) {
+// wait counts the calls that may wait, and returns how many do. The last one takes all looks along.
+func (s *sessions) wait(more int) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting += n; s.waiting > 0 {
-		return
+	if s.waiting += more; s.waiting == 0 {
+		for _, look := range s.looks {
+			look.Stop()
+		}
+		clear(s.looks)
 	}
-	for _, look := range s.looks {
-		look.Stop()
-	}
-	clear(s.looks)
+	return s.waiting
 }
 
 // askTogether is how long a question waits for others that are put to the same session.

@@ -16,17 +16,17 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, and a hundredth of them with -short and under -race")
+	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, two with -short, and a hundredth of them under -race")
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
-// Seeds returns how many seeds a test plays that is made for n of them. Where tests are small it is a hundredth: at least two
-// with -short, and at least three under the race detector.
+// Seeds returns how many seeds a test plays that is made for n of them. It is two with -short, and a hundredth under the race detector, but
+// at least three.
 func Seeds(n int) int {
 	if *simSeeds > 0 {
 		return *simSeeds
 	}
-	return testkit.IfSmall(min(n, max(n/100, testkit.IfShort(2, 3))), n)
+	return min(n, testkit.IfShort(2, testkit.IfSmall(max(n/100, 3), n)))
 }
 
 // Lazily makes garbage collection less frequent for the rest of a test. Worlds are small, and there are thousands:
