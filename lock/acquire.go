@@ -51,22 +51,22 @@ func one(list []*Lease, err error) (*Lease, error) {
 	return list[0], nil
 }
 
-// acquisition is one call that acquires: one lock, or several together. It enters their lines with one
-// ticket each, and with new ones each time that it has to begin anew.
+// acquisition is one call that acquires one lock, or several together. It enters the line of each lock with one ticket. Each time that
+// it has to start over, it takes new tickets, since no ticket is used twice.
 type acquisition struct {
 	client *Client
 	request
 	entries []*entry
-	place   *place        // of the process in the line; nil for a call that enters beside it
-	wake    chan struct{} // of capacity 1: a look has come
+	place   *place        // the process's place in the line; nil if the call enters the line without it
+	wake    chan struct{} // capacity 1: a look has come, or a ticket was removed by force
 
-	taken   bool             // the entries have tickets that this call answers for
-	session *session.Session // of the tickets; nil for leases of their own
-	start   clock.Instant    // before the tickets were taken, or renewed: MaxHold and leases of their own count from it
-	inDoubt bool             // they may be in their lines, or may yet come
-	behind  bool             // it has waited behind another goroutine of this process
-	waited  bool             // the call was in a line, or found it full
-	back    bool             // it has lost its places, or could not enter, perhaps along with all others of the process
+	taken   bool             // the entries have tickets, and this call answers for them
+	session *session.Session // the session of the tickets; nil if they have Fixed leases
+	start   clock.Instant    // just before the tickets were taken or last renewed: MaxHold and Fixed leases count from it
+	inDoubt bool             // the tickets may be in their lines, or a late request may still enter them
+	behind  bool             // the call has waited behind another goroutine of this process
+	waited  bool             // the call has waited in a line, or was refused because a lock was held or a line was full
+	back    bool             // the call comes back after its session has ended or after an outage, perhaps with many others: see apart
 }
 
 func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Option) (*acquisition, error) {
@@ -119,8 +119,8 @@ func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, h
 	return how(a, open)
 }
 
-// queued reports whether the call queues within the process: it does for a single lock that it holds alone. Permits and readers
-// enter for themselves, since nothing is passed among those who hold at once.
+// queued reports whether the call queues behind other goroutines of this process: it does for a single lock that it holds alone.
+// Permits and readers each enter the line themselves, since holders that hold at once pass nothing to each other.
 func (a *acquisition) queued() bool { return len(a.entries) == 1 && a.permits == 0 && !a.shared }
 
 type (
@@ -147,21 +147,21 @@ func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
 	return nil, a.gaveUp(ctx)
 }
 
-// try enters the lines if nobody is in them, or only holders that died long ago.
+// try enters the lines if nobody is in them, or only holders that died long ago. A reader also joins other readers.
 func (a *acquisition) try(ctx context.Context) ([]*Lease, error) {
 	if a.queued() {
 		if t, came := a.client.queues.Join(a.entries[0].key, a).Leave(); came {
 			return a.inTurn(ctx, t, (*acquisition).tryLine)
-		} // or a goroutine of this process has the place
+		} // otherwise another goroutine of this process has the place, and the try enters the line without it
 	}
 	return a.tryLine(ctx)
 }
 
-// inTurn begins the lease that was handed over, or runs how with the process's place in the line.
+// inTurn begins the lease that was handed over with the turn. If there is none, or it was lost, it runs how with the process's place.
 func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisition, context.Context) ([]*Lease, error)) ([]*Lease, error) {
 	p, l := t.Place, t.Grant
 	a.place = p
-	defer func() { // also where a Logger has panicked
+	defer func() { // also runs if a Logger panics
 		switch {
 		case l != nil:
 			l.keepPlace(p)
@@ -184,7 +184,7 @@ func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisitio
 			p = nil
 			return []*Lease{got}, nil
 		}
-		got.giveBack() // its session ended as it was passed on: the place is not lost
+		got.giveBack() // the lease was lost while it was handed over, since its session ended; this process keeps its place
 	}
 	list, err := how(a, ctx)
 	if err == nil {
@@ -206,7 +206,7 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 		err = a.allFirst()
 	}
 	if err != nil {
-		a.leave(ctx) // before the next one of the process enters
+		a.leave(ctx) // before the next goroutine of this process enters the line
 		if ctx.Err() != nil {
 			err = attempt.WithCause(ctx, err)
 		}
@@ -215,7 +215,7 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 	return a.granted(ctx)
 }
 
-// gaveUp is the error of a wait that was cut short, beside who held the locks.
+// gaveUp is the error of a wait that ended early: the cause, and an error that tells who held the locks.
 func (a *acquisition) gaveUp(ctx context.Context) error {
 	cause := causeOf(ctx)
 	if held := a.heldBy(); held != nil {
@@ -224,7 +224,7 @@ func (a *acquisition) gaveUp(ctx context.Context) error {
 	return cause
 }
 
-// heldBy is the error that tells who holds what the call wants; nil where nobody is in the way.
+// heldBy is the error that tells who holds the locks that the call wants; nil if nobody else does.
 func (a *acquisition) heldBy() error {
 	var held []*HeldError
 	for _, e := range a.entries {
@@ -232,7 +232,7 @@ func (a *acquisition) heldBy() error {
 		switch {
 		case row == nil:
 			row = a.client.seen(e.key)
-		case row.Granted(e.ticket.ID): // of this very call
+		case row.Granted(e.ticket.ID): // this call itself holds
 			row = nil
 		}
 		if row != nil {
@@ -244,7 +244,7 @@ func (a *acquisition) heldBy() error {
 
 // take makes new tickets. This process answers for them from now on.
 //
-// Cost: none, or one conditional write to open a session, or half a read unit where DynamoDB's time is not known.
+// Cost: none, or one conditional write to open a session, or half a read unit if DynamoDB's time is not known.
 func (a *acquisition) take(ctx context.Context) error {
 	c := a.client
 	a.inDoubt = false
@@ -266,7 +266,7 @@ func (a *acquisition) take(ctx context.Context) error {
 	a.start, a.back = c.clk().Instant(), false
 	a.taken = true
 	for _, e := range a.entries {
-		e.stale.Store(false) // that was about the ticket before
+		e.stale.Store(false) // it concerned the previous ticket
 		e.standing = standing{ticket: c.newTicket(&a.request, a.session), path: pathFree}
 		c.tickets.set(e.ticket.ID, e)
 		if a.place != nil {
@@ -276,7 +276,7 @@ func (a *acquisition) take(ctx context.Context) error {
 	return nil
 }
 
-// granted makes leases of entries that all hold, and begins them.
+// granted is called when all entries hold. It makes a lease of each, and begins the leases.
 func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 	list := make([]*Lease, len(a.entries))
 	for i, e := range a.entries {
@@ -284,7 +284,7 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 		list[i] = a.client.newLease(&a.request, e.target, e.key, row.Holding(row.Place(e.ticket.ID)), a.session, a.start, &row)
 		list[i].path, list[i].begun = e.path, e.begun
 		if i > 0 && a.session != nil {
-			a.session.Use() // one for each lease
+			a.session.Use() // the first lease takes over the use of the acquisition; each other lease needs one of its own
 		}
 	}
 	a.taken, a.session = false, nil
@@ -296,7 +296,7 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 			_ = eachLease(list, func(l *Lease) error { return l.release(ctx) })
 		}
 	}()
-	if len(list) > 1 { // several payloads at once: one after the other they may take longer than a lease
+	if len(list) > 1 { // the payloads are written in parallel: one after the other, they could take longer than a lease
 		if err := attempt.Each(list, func(l *Lease) error { return l.writeFirst(ctx) }); err != nil {
 			return nil, err
 		}

@@ -27,25 +27,25 @@ type Client struct {
 	terms    *clock.Terms
 	layout   *layout
 	metrics  *metrics    // nil without a MeterProvider
-	usage    table.Usage // of all requests, where there are metrics
+	usage    table.Usage // of all requests, if there are metrics
 
-	keeper   *session.Keeper // of this process's session
+	keeper   *session.Keeper // opens, renews and ends this process's session
 	others   *session.Others // what is known of other processes' sessions
 	queues   waitqueue.Queues[*acquisition, *Lease]
 	poller   *waitqueue.Poller // reads the rows that somebody waits for
-	sessions *sessions         // that somebody waits behind
-	tickets  *tickets          // that this process answers for
+	sessions *sessions         // looks at other processes' sessions for those who wait, and asks them
+	tickets  *tickets          // the tickets that this process answers for
 
-	maintained int // counts leases that renewals look after; of the goroutine that renews the session
+	maintained int // lets each renewal begin with other leases (attempt.OthersFirst); only the goroutine that renews the session uses it
 
 	risks  risks
-	warned atomic.Bool // that the clock is off
+	warned atomic.Bool // checkClock has warned that the clock is off
 
 	closing context.Context // ends when Close begins
 	close   context.CancelCauseFunc
-	working sync.Mutex     // what follows does not begin under it once closing has ended
+	working sync.Mutex     // held while closing ends, and while enter or tryRun begins work: so neither begins any after that
 	work    sync.WaitGroup // what Close waits for: calls under way, and goroutines
-	atClose []*Lease       // that Close releases, and another call of it again
+	atClose []*Lease       // the leases that Close releases; another call of Close tries them again
 }
 
 func (c *Client) clk() clock.Clock { return c.repeater.Clock }
@@ -97,7 +97,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	c.closing, c.close = context.WithCancelCause(c.within(context.Background()))
 	c.poller = waitqueue.NewPoller(waitqueue.PollerConfig{
 		Machine: clk.Machine,
-		Read: func(ctx context.Context, list []keys.Key) ([]table.Item, error) { // the poller repeats
+		Read: func(ctx context.Context, list []keys.Key) ([]table.Item, error) { // without retries, since the poller itself repeats
 			return t.BatchGet(table.WithoutRetry(ctx), list, false)
 		},
 		Fatal:   func(err error) bool { return !t.Retryable(err) },
@@ -110,7 +110,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	return c, nil
 }
 
-// tryRun starts a goroutine; false when the client is closed.
+// tryRun runs f in a goroutine that Close waits for. It returns false if the client is closed.
 func (c *Client) tryRun(f func()) bool {
 	c.working.Lock()
 	defer c.working.Unlock()
@@ -121,8 +121,8 @@ func (c *Client) tryRun(f func()) bool {
 	return open
 }
 
-// repeat calls f until it is done or Close begins, at least once, and reports whether it is done. The contexts have the values of
-// ctx, and do not end with it.
+// repeat calls f at least once, until f is done or Close begins, and reports whether f is done. Each call gets a context with the values
+// of ctx that does not end with ctx.
 func (c *Client) repeat(ctx context.Context, every time.Duration, f func(ctx context.Context) (done bool)) (done bool) {
 	for {
 		detached, cancel := c.clk().Detached(ctx)
@@ -134,8 +134,8 @@ func (c *Client) repeat(ctx context.Context, every time.Duration, f func(ctx con
 	}
 }
 
-// enter begins a call: the client is open, and Close waits for the call until leave. The context that it returns is ctx, ended
-// by Close.
+// enter begins a call, unless the client is closed. Close waits until leave is called. The context that enter returns ends with ctx, or
+// when Close begins.
 func (c *Client) enter(ctx context.Context) (open context.Context, leave func(), err error) {
 	c.working.Lock()
 	closed := c.closing.Err() != nil
@@ -153,7 +153,7 @@ func (c *Client) enter(ctx context.Context) (open context.Context, leave func(),
 	}, nil
 }
 
-// within is ctx for requests of the lock itself, which have a timeout of their own beside that of the table's policy.
+// within is ctx for requests of the lock itself: each has the lock's timeout, or the timeout of the table's policy if that is shorter.
 func (c *Client) within(ctx context.Context) context.Context {
 	return inside.Within(checked(ctx), attempt.Timeout(c.config.Lease))
 }
@@ -200,14 +200,14 @@ func (c *Client) Close(ctx context.Context) error {
 	return wrap("close", err)
 }
 
-// releaseAll releases for Close. In an outage each lease is tried for as long as the first: once one was tried in vain,
-// and none was answered meanwhile, no further one is tried.
+// releaseAll releases the leases for Close. In an outage each release takes as long as the first one. So once a release got no answer,
+// and no other release got one meanwhile, no further release is begun.
 func (c *Client) releaseAll(ctx context.Context, first bool) error {
 	var answered, untried atomic.Int64
 	var outage atomic.Bool
 	err := eachLease(c.atClose, func(l *Lease) error {
 		switch {
-		case l.is().Over(): // by an earlier Close
+		case l.is().Over(): // for example by an earlier Close
 			return nil
 		case outage.Load():
 			if l.termCause() == nil {
@@ -221,7 +221,7 @@ func (c *Client) releaseAll(ctx context.Context, first bool) error {
 		}
 		err := release(ctx)
 		switch {
-		case err == nil && !l.is().Over(): // its lease has ended
+		case err == nil && !l.is().Over(): // the lease has ended, so it was not released: this is no answer
 		case !errors.Is(err, table.ErrUnreachable):
 			answered.Add(1)
 		case answered.Load() == before:
@@ -238,7 +238,7 @@ func (c *Client) releaseAll(ctx context.Context, first bool) error {
 	return err
 }
 
-// eachLease calls f for leases, a few at a time. Those come last that wait for a write under way, since it may hang.
+// eachLease calls f for leases, a few at a time. Leases with a write under way come last: f waits for the write, which may hang.
 func eachLease(list []*Lease, f func(*Lease) error) error {
 	var free, busy []*Lease
 	for _, l := range list {
@@ -257,22 +257,22 @@ func (c *Client) sessionOpened(s *session.Session) {
 	c.checkClock()
 }
 
-// checkClock warns once of a clock that is off.
+// checkClock warns once if the local clock is off by more than Config.Skew.
 func (c *Client) checkClock() {
 	if by, ok := c.clk().Behind(); ok && by.Abs() > c.config.Skew && !c.warned.Swap(true) {
 		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are neither used nor written", "by", by, "bound", c.config.Skew)
 	}
 }
 
-// sessionEnding is called when this process's session ends: all holders are told before anything is logged, which may take
-// its time.
+// sessionEnding is called when this process's session ends, before sessionEnded. It tells all holders before anything is logged, since
+// logging may take long.
 func (c *Client) sessionEnding(s *session.Session, cause error) {
 	for _, l := range c.tickets.leases(func(l *Lease) bool { return l.session == s }) {
 		l.cancel(l.endOf(cause))
 	}
 }
 
-// sessionEnded is called when this process's session has ended: every lease under it has, too.
+// sessionEnded is called when this process's session has ended, and with it every lease under it.
 func (c *Client) sessionEnded(s *session.Session, cause error) {
 	list := c.tickets.leases(func(l *Lease) bool { return l.session == s })
 	for _, l := range list {
@@ -285,8 +285,8 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 	c.config.Logger.Warn("lock: session lost", "session", s.ID(), "leases", len(list), "cause", cause)
 }
 
-// renewed is called after each renewal of the session, for work at that pace: releases that have failed
-// are tried again, and the deletion of rows that are held for long is put off.
+// renewed is called after each renewal of the session. It maintains leases: it tries releases that have failed again, finds out what
+// became of commits without an answer, and puts off the deletion of rows that are held for long.
 func (c *Client) renewed(ctx context.Context, left time.Duration) {
 	c.metrics.record(ctx, renewalRemaining, left)
 	ctx = c.within(ctx)
@@ -299,17 +299,17 @@ func (c *Client) renewed(ctx context.Context, left time.Duration) {
 	})
 }
 
-// ttl is the time to live of a lock's row that is written now, in epoch seconds. more is how long it is
-// to be kept beyond the retention.
+// ttl is the time to live of a lock's row that is written now, in epoch seconds. more is how much longer than the retention the row is
+// kept.
 func (c *Client) ttl(more time.Duration) int64 {
 	return c.clk().Stamp().Add(c.config.Retention+more).Unix() + 1
 }
 
-// now is the time that stands in rows, in epoch milliseconds.
+// now is the present time as it is written to rows, in epoch milliseconds.
 func (c *Client) now() int64 { return c.clk().Stamp().UnixMilli() }
 
-// learnTime has DynamoDB answer something where its time is not known: with it the fence of a new row begins, and a
-// lease of its own counts from it for others.
+// learnTime sends a read if DynamoDB's time is not known, since each answer tells the time. The fence of a new row begins with that
+// time, and for other processes a Fixed lease counts from it.
 //
 // Cost: half a read unit, or none.
 func (c *Client) learnTime(ctx context.Context, key keys.Key) error {
@@ -326,13 +326,13 @@ func (c *Client) learnTime(ctx context.Context, key keys.Key) error {
 	return err
 }
 
-// past reports whether a recorded end lies back far enough for its holder to be taken for dead.
+// past reports whether a recorded end, in epoch milliseconds, is so far in the past that its holder may be taken for dead.
 func (c *Client) past(end int64) bool {
 	past, ok := c.clk().Past()
 	return ok && end <= past
 }
 
-// read reads a lock's row, consistently. Where there is none the error is table.ErrNotFound.
+// read reads a lock's row, consistently. If there is none, the error is table.ErrNotFound.
 //
 // Cost: one read unit per 4 KB.
 func (c *Client) read(ctx context.Context, key keys.Key) (lockrow.Row, error) {

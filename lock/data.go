@@ -32,7 +32,7 @@ func (d Data) Decode(out any) error {
 	if d.IsZero() {
 		return wrap("decode data", table.ErrNotFound)
 	}
-	// A copy: what decoding hands out may share memory with what it was given.
+	// A copy, since the decoded value may share memory with what it was decoded from.
 	if err := dynamo.Unmarshal(attrvalue.Clone(d.av), out); err != nil {
 		return wrap("decode data", &entity.DecodeError{Type: lockrow.Type, Attribute: "data", Err: err})
 	}
@@ -62,15 +62,15 @@ func (d *Data) UnmarshalDynamo(av types.AttributeValue) error {
 	return nil
 }
 
-// newData encodes v, which may be nil. All that DynamoDB would refuse is refused here, since
-// others may write it: a release that hands over.
+// newData encodes a payload; v may be nil. It refuses all that DynamoDB would refuse, since another goroutine may write the payload:
+// the holder that passes the lock on.
 func newData(v any) (Data, error) {
 	if d, ok := v.(Data); v == nil || ok && d.IsZero() {
 		return Data{}, nil
 	}
 	av, err := table.Encode(v)
 	if err != nil {
-		return Data{}, &table.EncodeError{What: fmt.Sprintf("a payload of type %T", v), Err: err} // which does not show names in it
+		return Data{}, &table.EncodeError{What: fmt.Sprintf("a payload of type %T", v), Err: err} // its text omits err, which may name fields
 	}
 	size, err := attrvalue.Size(av)
 	if err != nil {
@@ -79,7 +79,7 @@ func newData(v any) (Data, error) {
 	if size > MaxData {
 		return Data{}, fmt.Errorf("%w: a payload of %d bytes, want at most %d", ErrInvalid, size, MaxData)
 	}
-	if _, null := av.(*types.AttributeValueMemberNULL); null { // which the decoder leaves out
+	if _, null := av.(*types.AttributeValueMemberNULL); null { // a NULL in a row counts as no payload
 		return Data{}, nil
 	}
 	return Data{attrvalue.Clone(av)}, nil
@@ -133,7 +133,7 @@ func (l *Lease) setData(ctx context.Context, d lockrow.Data) error {
 		if inDoubt {
 			return fmt.Errorf("%w: the lock is not held any more, and the payload may have been written before", table.ErrUnreachable)
 		}
-	case row.Edits == t.edits: // by an attempt whose answer was lost
+	case row.Edits == t.edits: // an attempt without an answer was applied
 		t.data = d
 		return nil
 	}

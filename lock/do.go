@@ -55,7 +55,7 @@ func (c *Client) TryDo(ctx context.Context, target Target, f func(ctx context.Co
 	return nil, lease.finish(ctx, lease.hold(ctx, f))
 }
 
-// hold runs f under the lease. Where f panics the lock is released.
+// hold runs f under the lease. If f panics, hold releases the lock.
 func (l *Lease) hold(ctx context.Context, f func(context.Context, *Lease) error) (err error) {
 	inside, stop := until(ctx, l.ctx)
 	defer stop()
@@ -66,7 +66,7 @@ func (l *Lease) hold(ctx context.Context, f func(context.Context, *Lease) error)
 func (l *Lease) finish(ctx context.Context, err error) error {
 	lost := l.cause()
 	if l.committed.Load() || l.is().Over() && !errors.Is(lost, ErrLost) {
-		return err // by f
+		return err // f has ended the lease itself
 	}
 	ctx, cancel := l.client.clk().Detached(ctx)
 	defer cancel()
@@ -75,7 +75,7 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 	case released == nil && errors.Is(lost, ErrLost) && !errors.Is(err, ErrLost):
 		released = wrap("do", lost)
 	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
-		released = nil // err tells already
+		released = nil // err says it already
 	}
 	if err = join(err, released); l.inDoubt() && errors.Is(err, ErrLost) {
 		return wrap("do", unknown(errs.Kind(table.ErrUnreachable, err)))

@@ -57,20 +57,20 @@ func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Con
 		case l.committed.Load(), cause == nil, errors.Is(cause, ErrReleased):
 			return true, join(err, released)
 		}
-		return false, cause // where the release has failed, the session goes on trying
+		return false, cause // if the release has failed, renewals repeat it
 	}))
 }
 
-// campaign is what Lead and Every have in common: they repeat what can succeed in the end, until ctx ends or the client is
+// campaign is what Lead and Every have in common: they repeat an attempt that may still succeed, until ctx ends or the client is
 // closed.
 type campaign struct {
 	client *Client
-	open   context.Context // the caller's, which Close ends, too
+	open   context.Context // the caller's context, which Close ends, too
 	stop   func()
 	waits  backoff.BackOff
 }
 
-// afterRevoke is how long a campaign pauses whose lock was asked back.
+// afterRevoke is how long a campaign pauses after a Revoke, so that others get the lock.
 const afterRevoke = 1500 * time.Millisecond
 
 func (c *Client) campaign(ctx context.Context, longest time.Duration) *campaign {
@@ -78,13 +78,13 @@ func (c *Client) campaign(ctx context.Context, longest time.Duration) *campaign 
 	p.open, p.stop = until(ctx, c.closing)
 	p.waits = machine.Backoff(c.clk(),
 		backoff.WithInitialInterval(100*time.Millisecond),
-		backoff.WithMaxInterval(longest), // which is spread by half
+		backoff.WithMaxInterval(longest), // spread by half, up or down
 		backoff.WithMaxElapsedTime(0),
 	)
 	return p
 }
 
-// run repeats once until the campaign is over with its error, or another attempt cannot help.
+// run calls once until that reports over, or another attempt cannot help. It returns the last error.
 func (p *campaign) run(once func() (over bool, err error)) error {
 	defer p.stop()
 	for {
@@ -98,8 +98,8 @@ func (p *campaign) run(once func() (over bool, err error)) error {
 	}
 }
 
-// again waits for the next attempt after err, which may be the cause of a lease's end. An error means that there should be
-// none.
+// again waits until the next attempt is due. err is the error of the last attempt, or the cause of its lease's end. If again returns an
+// error, there is no next attempt.
 func (p *campaign) again(err error) error {
 	c := p.client
 	switch {
@@ -111,7 +111,7 @@ func (p *campaign) again(err error) error {
 	case errors.Is(err, errSettled):
 		return nil
 	case errors.Is(err, ErrRevoked):
-		return c.clk().Sleep(p.open, afterRevoke) // an operator may want it
+		return c.clk().Sleep(p.open, afterRevoke) // an operator may want the lock
 	}
 	for _, final := range []error{
 		ErrInvalid, ErrNotLock, ErrMalformed, ErrClosed, ErrMultiRegion, errNoTime,
@@ -125,7 +125,7 @@ func (p *campaign) again(err error) error {
 	return c.clk().Sleep(p.open, p.waits.NextBackOff())
 }
 
-// hold runs f under a lease.
+// hold runs f under a lease. If that lasts longer than a lease, the waits between attempts begin short again.
 func (p *campaign) hold(ctx context.Context, l *Lease, f func(context.Context, *Lease) error) error {
 	clk := p.client.clk()
 	began := clk.Now()
@@ -136,7 +136,7 @@ func (p *campaign) hold(ctx context.Context, l *Lease, f func(context.Context, *
 	return err
 }
 
-// orGiveBack runs f, and releases the lock where f panics or ends its goroutine.
+// orGiveBack runs f. It releases the lock if f panics or ends its goroutine (runtime.Goexit).
 func (l *Lease) orGiveBack(f func()) {
 	returned := false
 	defer func() {
@@ -148,7 +148,7 @@ func (l *Lease) orGiveBack(f func()) {
 	returned = true
 }
 
-// ended is why the campaign has ended, with the error of f, and that of the release unless the lock was lost.
+// ended returns the cause of the campaign's end, joined with err of f, and with the release's error unless that is ErrLost.
 func (p *campaign) ended(err, released error) error {
 	if err == nil || !errors.Is(err, p.open.Err()) || !errors.Is(err, context.Cause(p.open)) {
 		err = join(causeOf(p.open), err)

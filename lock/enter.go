@@ -14,8 +14,8 @@ import (
 
 var errFull = errors.New("the line is full")
 
-// enter takes new tickets and puts them into their lines, all or none, until it is clear whether they are
-// there. ifFree refuses lines in which anybody is.
+// enter takes new tickets and enters all of them into their lines, or none. After an error, inDoubt tells whether they may be there.
+// With ifFree, it refuses a lock that is not free. (Of permits, one free permit is enough.)
 func (a *acquisition) enter(ctx context.Context, ifFree bool) error {
 	if err := a.take(ctx); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (a *acquisition) send(ctx context.Context, ifFree bool, op func(*entry) tab
 		how = a.sendOne
 	}
 	err := how(ctx, ifFree, op)
-	for _, e := range a.entries { // the payload, and the run, were written with the tickets
+	for _, e := range a.entries { // with ifFree, the payload and the run were written with the tickets; a Replace writes no run
 		e.begun = err == nil && ifFree && (a.run == nil || e.path == pathFree)
 	}
 	return err
@@ -46,7 +46,7 @@ func (a *acquisition) entry(e *entry, ifFree bool) lockrow.Entry {
 
 func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) table.Op) error {
 	c, e := a.client, a.entries[0]
-	entered := false // into a row that is not in order
+	entered := false // the ticket was entered into a row that turned out to be malformed
 	inDoubt, err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), func(ctx context.Context) error {
 		item, err := c.table.Apply(ctx, op(e), table.ReturnNew)
 		row, refused, bad := c.rowOf(item, err)
@@ -54,7 +54,7 @@ func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) 
 		case none && a.permits > 0 && !a.existing:
 			e.isNew = true
 			return attempt.ErrAgain
-		case none: // Existing
+		case none: // there is no row, and Existing forbids making one
 			return table.ErrNotFound
 		case !refused && errors.Is(err, table.ErrInvalid):
 			return a.malformed(ctx, e.key, err)
@@ -71,17 +71,17 @@ func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) 
 	return err
 }
 
-// entered is the meaning of a row that answered or refused an entry.
+// entered is the result of an entry, by the row that answered or refused it. nil means that the ticket is in the line.
 func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 	switch {
 	case row.Place(e.ticket.ID) >= 0:
 		return nil
-	case a.waited && min(a.permits, row.Permits) > 0 && row.Permits != a.permits: // since it has begun to wait
+	case a.waited && min(a.permits, row.Permits) > 0 && row.Permits != a.permits: // SetPermits was called while the call waited
 		a.permits = row.Permits
 		return attempt.ErrAgain
 	case row.Permits != a.permits:
 		return &PermitsError{Named: int(a.permits), Row: int(row.Permits)}
-	case e.isNew: // somebody else has made the row
+	case e.isNew: // somebody else has made the row meanwhile
 		e.isNew = false
 		return attempt.ErrAgain
 	case ifFree && a.run.recorded(row):
@@ -92,8 +92,8 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 	return errFull
 }
 
-// joinReaders enters behind readers, where nobody else is in the line that has refused the reader. held is that refusal. Should a writer
-// have come in between, the ticket waits: see allFirst.
+// joinReaders enters a reader behind other readers, if the line that has refused the reader has nobody else. held is that refusal. If a
+// writer comes in between, the ticket waits behind the writer, and allFirst refuses it.
 func (a *acquisition) joinReaders(ctx context.Context, held error) error {
 	e := a.entries[0]
 	if row := e.row.Load(); row.Permits > 0 || row.Holders() < len(row.Line) || !row.Line[0].Shared() {
@@ -106,7 +106,7 @@ func (a *acquisition) joinReaders(ctx context.Context, held error) error {
 	return err
 }
 
-// malformed finds out why DynamoDB could not change a row.
+// malformed reads a row that DynamoDB could not change. It returns what is wrong with the row, or else err.
 func (a *acquisition) malformed(ctx context.Context, key keys.Key, err error) error {
 	if _, bad := a.client.read(ctx, key); errors.Is(bad, ErrMalformed) || errors.Is(bad, ErrNotLock) {
 		return bad
@@ -114,9 +114,8 @@ func (a *acquisition) malformed(ctx context.Context, key keys.Key, err error) er
 	return err
 }
 
-// sendAll enters several lines in one transaction, which DynamoDB knows by its token: attempts without
-// an answer are the table's to repeat. So entries of different calls stand in the same order in every
-// line that they share.
+// sendAll enters several lines in one transaction. So the tickets of two calls stand in the same order in every line that they share.
+// DynamoDB recognises a repeated transaction by its token, so the table itself repeats attempts without an answer.
 //
 // Cost: two write units for each line; and half a read unit for each, since a transaction returns no rows.
 func (a *acquisition) sendAll(ctx context.Context, ifFree bool, op func(*entry) table.Op) error {
@@ -133,8 +132,8 @@ func (a *acquisition) sendAll(ctx context.Context, ifFree bool, op func(*entry) 
 	return a.readAll(ctx)
 }
 
-// allFirst refuses what a try has entered if a ticket does not hold: it waits, or has left its line, by force, before the rows of
-// several were read.
+// allFirst refuses what a try has entered if one of the tickets does not hold. Such a ticket waits (see joinReaders), or somebody has
+// removed it by force before readAll read the rows.
 func (a *acquisition) allFirst() error {
 	for _, e := range a.entries {
 		if !e.row.Load().Granted(e.ticket.ID) {
@@ -144,7 +143,7 @@ func (a *acquisition) allFirst() error {
 	return nil
 }
 
-// refusedAll is the meaning of the rows that have refused a transaction; nil where it was applied.
+// refusedAll is the result of a transaction, by the rows that have refused it. nil means that an earlier attempt was applied.
 func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) error {
 	c := a.client
 	failed := table.Conditions(err)
@@ -163,7 +162,7 @@ func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) er
 	for _, f := range failed {
 		e := a.entries[f.Index]
 		if f.Item == nil {
-			return table.ErrNotFound // Existing
+			return table.ErrNotFound // there is no row, and Existing forbids making one
 		}
 		row, bad := c.layout.names.Parse(f.Item)
 		if bad != nil {
@@ -173,7 +172,7 @@ func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) er
 		if row.Permits > 0 {
 			return &PermitsError{Row: int(row.Permits)}
 		}
-		if row.Place(e.ticket.ID) >= 0 { // by an attempt whose token has been forgotten
+		if row.Place(e.ticket.ID) >= 0 { // an earlier attempt was applied, and DynamoDB has forgotten its token
 			a.inDoubt = true
 			return nil
 		}
@@ -185,7 +184,7 @@ func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) er
 	return errFull
 }
 
-// readAll reads the rows of all entries, consistently.
+// readAll reads the rows of all entries, with one consistent request.
 func (a *acquisition) readAll(ctx context.Context) error {
 	c := a.client
 	list := make([]keys.Key, len(a.entries))

@@ -18,60 +18,60 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// entry is one lock of an acquisition, with the ticket that stands in its line. It belongs to the goroutine that waits, but for
-// what is atomic. What is known of the lock is kept when the ticket is taken anew.
+// entry is one lock of an acquisition, with the ticket in that lock's line. Only the goroutine that waits uses it, except for the
+// atomic fields. When the entry gets a new ticket, it keeps what it knows about the lock.
 type entry struct {
 	client   *Client
 	target   Target
 	key      keys.Key
-	wake     chan struct{}   // of the acquisition
-	patience backoff.BackOff // Config.Backoff; nil where looks are timed by the place
+	wake     chan struct{}   // the acquisition's
+	patience backoff.BackOff // from Config.Backoff; nil if the place in the line sets the times of looks
 
 	standing
-	watch   *watch                      // nil where it does not wait, or its look was taken
-	row     atomic.Pointer[lockrow.Row] // as it was seen last, and not changed; an empty one before
-	stale   atomic.Bool                 // the row is to be read again
-	holders []sight                     // of the row, in the order of the line
-	turn    time.Time                   // monotonic: since when the holders' processes were seen to hold, which pass the lock on within
+	watch   *watch                      // the look that proceed has not yet taken; nil if there is none
+	row     atomic.Pointer[lockrow.Row] // the row as last seen, never changed in place; at first an empty row
+	stale   atomic.Bool                 // the row must be read again, consistently
+	holders []sight                     // what was seen of the row's holders, in the order of the line
+	turn    time.Time                   // monotonic: when a new holder was last seen; a pass within a process, or a renewal, is none
 }
 
-// unseen is the row of an entry that has seen none.
+// unseen is the row of every entry that has not seen its row yet.
 var unseen lockrow.Row
 
-// standing is the present ticket of an entry, or the last one.
+// standing is what belongs to the entry's present ticket, or to its last one. It begins anew with each ticket.
 type standing struct {
 	ticket    lockrow.Ticket
-	isNew     bool       // of permits: there is no row, and the ticket is to make one
-	path      string     // how it came to be first
-	begun     bool       // what the holder writes beside its ticket is written
-	left      bool       // it was taken out of its line
-	malformed table.Item // the row in which the ticket stands, where that is not in order
-	news      bool       // it has seen the row by other means than by a look
+	isNew     bool       // only Permits: there is no row, so the request that enters the ticket makes one
+	path      string     // how the ticket came to hold: pathFree, pathWaited or pathTakenOver
+	begun     bool       // the payload and the start of the run, if any, were written with the ticket
+	left      bool       // withdraw has removed the ticket, or has found that trying again would not help
+	malformed table.Item // the malformed row that the ticket was entered into; nil if there is none
+	news      bool       // the row came from a write or a consistent read, and no look was asked for since
 }
 
-// watch has one look at an entry's row.
+// watch is one look at an entry's row.
 type watch struct {
 	*waitqueue.Watch
 
-	seen atomic.Pointer[waitqueue.Look] // nil where it is still due
+	seen atomic.Pointer[waitqueue.Look] // nil while the look is still due
 }
 
 // sight is what was seen of a ticket that holds.
 type sight struct {
 	holding lockrow.Holding
-	renewed int64     // of the row
-	session string    // of the ticket
-	since   time.Time // monotonic: since when it was seen to hold like that
-	asked   *asking   // its process about it, last; nil for never
+	renewed int64     // the row's Renewed
+	session string    // the ticket's session
+	since   time.Time // monotonic: when the ticket was first seen to hold under this fence and with this renewal
+	asked   *asking   // the last question to its process about the ticket; nil if there was none
 }
 
-// asking is one time that a process was asked about a ticket.
+// asking is one question to a process about a ticket.
 type asking struct {
-	until  time.Time   // monotonic: it is not asked again before
-	failed atomic.Bool // the question could not be put
+	until  time.Time   // monotonic: the process is not asked again before this
+	failed atomic.Bool // the question was not delivered, so it may be asked again
 }
 
-// of is what was seen of a holder; nil for nothing.
+// of is what was seen of a holder; nil if nothing was.
 func (e *entry) of(h lockrow.Holding) *sight {
 	for i := range e.holders {
 		if e.holders[i].holding == h {
@@ -81,21 +81,21 @@ func (e *entry) of(h lockrow.Holding) *sight {
 	return nil
 }
 
-// saw records a row that the goroutine that waits has written, or read consistently.
+// saw records the row in the answer or the refusal of this goroutine's own write, or in a consistent read.
 func (e *entry) saw(row *lockrow.Row) {
 	e.take(row, e.client.clk().Now())
 	e.news = true
 }
 
-// older reports whether a look shows a row that may be older than what is known. A change of the first place counts the fence up,
-// unless the line was empty: a row of before does not have the own ticket. Of readers and permits, an older row shows more of them,
-// which tells nothing wrong.
+// older reports whether a look, which may lag behind, shows a row that may be older than the known one. Each change of the first place
+// raises the fence, except an entry into an empty line; a row from before such an entry does not have the own ticket. Readers and
+// permits can leave under the same fence. An older row then shows holders that have left since, which does no harm.
 func (e *entry) older(row *lockrow.Row) bool {
 	known := e.row.Load()
 	return row.Place(e.ticket.ID) < 0 || cmp.Or(cmp.Compare(row.Fence, known.Fence), cmp.Compare(row.Renewed, known.Renewed)) < 0
 }
 
-// take records a row that was seen at a monotonic time.
+// take records a row that was seen at the given monotonic time. It keeps the sights of holders that have not changed.
 func (e *entry) take(row *lockrow.Row, at time.Time) {
 	holders := make([]sight, row.Holders())
 	for i := range holders {
@@ -120,8 +120,8 @@ func (e *entry) last() *lockrow.Row {
 	return nil
 }
 
-// proceed does what the present row asks for, and reports whether the ticket holds. The error is errAnew
-// where it has left the line. Where a look is due, and nothing else has happened, it is left at that.
+// proceed acts on the present row, and reports whether the ticket holds. The error is errAnew if the ticket has left the line. If a
+// look is still due and nothing else has happened, proceed does nothing.
 func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 	if e.watch != nil {
 		seen := e.watch.seen.Load()
@@ -138,7 +138,7 @@ func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 		row := e.row.Load()
 		switch {
 		case e.stale.Swap(false), row.Place(e.ticket.ID) < 0:
-			// Absence in a look that lags behind proves nothing.
+			// A look may lag behind, so only a consistent read proves that the ticket has left the line.
 			now, err := e.client.read(ctx, e.key)
 			switch {
 			case errors.Is(err, table.ErrNotFound):
@@ -165,29 +165,29 @@ func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 	}
 }
 
-// patient drops errors that waiting goes on through.
+// patient returns nil for an error of an outage, which does not end a wait.
 func (e *entry) patient(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, session.ErrMalformed):
-		return fmt.Errorf("%w: that of the holder's session: %w", ErrMalformed, err) // nobody can find out whether it is dead
+		return fmt.Errorf("%w: that of the holder's session: %w", ErrMalformed, err) // nobody can find out whether the holder is dead
 	case ctx.Err() == nil && e.client.passes(err):
 		return nil
 	}
 	return err
 }
 
-// passes reports whether an error is that of an outage, which passes. The context of the call goes on. nil is none.
+// passes reports whether err is that of an outage, which ends by itself; false for nil. The call's own context must not have ended.
 func (c *Client) passes(err error) bool {
-	return err != nil && (c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded)) // of a single request
+	return err != nil && (c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded)) // the timeout of a single request
 }
 
-// looked takes a look.
+// looked records what a look has seen, or asks for a consistent read if the look shows an older or malformed row.
 func (e *entry) looked(seen *waitqueue.Look) error {
 	row, err := e.client.layout.names.Parse(seen.Item)
 	switch {
-	case seen.Err != nil: // reading again cannot help
+	case seen.Err != nil: // reading again would not help
 		return seen.Err
-	case err != nil, e.older(&row): // a consistent read decides: the table may have been restored
+	case err != nil, e.older(&row): // a consistent read decides: if the table was restored from a backup, the older row is right
 		e.stale.Store(true)
 	default:
 		e.take(&row, seen.At)
@@ -195,8 +195,8 @@ func (e *entry) looked(seen *waitqueue.Look) error {
 	return nil
 }
 
-// await has the row looked at once more, unless the ticket holds. What is done about the look is left to proceed. The waiters are
-// woken when all of them have been told: so what one finds does not depend on which of them is faster.
+// await asks for one more look at the row, unless the ticket holds or a look is due already. proceed acts on the look. The poller wakes
+// waiters only after it has told all of them: so what a waiter finds does not depend on which goroutine runs first.
 func (e *entry) await() error {
 	if e.watch != nil || !e.stale.Load() && e.row.Load().Granted(e.ticket.ID) {
 		return nil
@@ -215,8 +215,8 @@ func (e *entry) await() error {
 	return nil
 }
 
-// next is when to look again: not later than the moment at which a holder can be taken for dead, or asked. It also has the
-// holders' sessions looked at.
+// next is how long to wait until the next look: at most until a holder may be taken for dead, or may be asked. It also asks for looks
+// at the holders' sessions.
 func (e *entry) next() (d time.Duration, err error) {
 	if d, err = e.pause(); err != nil {
 		return 0, err
@@ -240,7 +240,7 @@ func (e *entry) next() (d time.Duration, err error) {
 	return d, nil
 }
 
-// pause is how long to wait between two looks while the first ticket's process is alive.
+// pause is how long to wait until the next look while the holder's process is alive.
 func (e *entry) pause() (time.Duration, error) {
 	if e.patience != nil {
 		d := e.patience.NextBackOff()
@@ -256,18 +256,18 @@ func (e *entry) pause() (time.Duration, error) {
 }
 
 const (
-	// minLook bounds the times between looks that Config.Backoff says, and is how long looks at sessions wait for
-	// each other.
+	// minLook is the shortest time between looks that Config.Backoff can set. It is also how long a look at a session waits, so that
+	// several looks share a request.
 	minLook = 10 * time.Millisecond
 
-	// firstLook bounds the time until the holder's session is looked at.
+	// firstLook is the longest time until a new waiter looks at the holder's session.
 	firstLook = 200 * time.Millisecond
 )
 
 func (e *entry) signal() {
 	select {
 	case e.wake <- struct{}{}:
-	default: // it was told already
+	default: // a signal is pending already
 	}
 }
 
@@ -284,7 +284,7 @@ func (e *entry) answer(_ context.Context, q session.Question) bool {
 		e.stale.Store(true)
 		e.signal()
 	case session.Revoke:
-		return false // it may have come to be first just now: the lease answers
+		return false // the ticket may have come to hold just now: the question comes again, and then the lease answers it
 	}
 	return true
 }

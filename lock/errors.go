@@ -130,7 +130,7 @@ func (e *HeldError) Error() string {
 // Is reports whether target is [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// heldTold is how many holders the text of a HeldAllError names.
+// heldTold is how many holders the text of a HeldAllError names at most.
 const heldTold = 3
 
 // HeldAllError lists the holders of those locks that a call could not get, in the order of the call's targets. It
@@ -139,7 +139,7 @@ type HeldAllError struct {
 	Held []*HeldError // at least one
 }
 
-// heldBy is the error of a call that these holders stand in the way of; nil where there is none.
+// heldBy returns the error of a call that these holders block; nil if there are none.
 func heldBy(list ...*HeldError) error {
 	if list == nil {
 		return nil
@@ -178,7 +178,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
-// join is both errors in one line.
+// join joins errors. The text of the result is one line.
 func join(list ...error) error { return errs.Join(list...) }
 
 func causeOf(ctx context.Context) error { return clock.Cause(ctx) }

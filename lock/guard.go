@@ -53,8 +53,8 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	return l.call("commit", func() error { return commit(ctx, []*Lease{l}, ops) })
 }
 
-// inTurns runs f while no other write under one of the leases is under way. Leases of a bundle are always taken in the
-// same order. over is the error of a lease that is over.
+// inTurns takes the turns of all leases, and then runs f. Two calls with the leases of one bundle cannot deadlock, since the leases come
+// in the same order. over returns the error of a lease that is over.
 func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, over func(*Lease) error, f func() error) error {
 	if len(ops) == 0 {
 		return invalid("no operations")
@@ -93,9 +93,9 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 		for i, l := range leases {
 			switch {
 			case rows[i] == nil:
-			case !rows[i].Holds(l.holding): // others may be gone, too
+			case !rows[i].Holds(l.holding): // others of the leases may be gone, too
 				gone = cmp.Or(gone, l.gone(ctx, rows[i]))
-			case l.holding.Kind == lockrow.Exclusive && rows[i].Writes == l.turn.writes: // by an attempt whose token has been forgotten
+			case l.holding.Kind == lockrow.Exclusive && rows[i].Writes == l.turn.writes: // an attempt was applied, and its token forgotten
 				written++
 			}
 		}
@@ -122,16 +122,16 @@ func commit(ctx context.Context, leases []*Lease, ops []table.Op) error {
 		}
 	})
 	if slices.ContainsFunc(leases, (*Lease).inDoubt) {
-		return unknown(err) // an earlier call may have been applied
+		return unknown(err) // this commit, or an earlier one, may have been applied
 	}
 	return err
 }
 
-// commitOnce sends the transaction of a commit. again asks for another one: others have come to the line, or left it, on whom
-// it depends how the lock is given up.
+// commitOnce sends the transaction of a commit. again means that the caller has to call it again: tickets have entered or left the line,
+// so that the lock has to be given up by another operation.
 func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again bool, err error) {
 	var to *target
-	if l := leases[0]; len(leases) == 1 && l.turn.data.Given { // or else nobody knows what the next one finds
+	if l := leases[0]; len(leases) == 1 && l.turn.data.Given { // a transaction returns no row: to pass, the payload has to be known
 		to = l.next()
 	}
 	gives := make([]table.Op, len(leases))
@@ -169,7 +169,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		switch {
 		case !row.Holds(l.holding) && l.inDoubt():
 			gone = cmp.Or(gone, l.afterCommit(ctx, row))
-		case !row.Holds(l.holding): // the transaction's token judges: it was not applied, and never will be
+		case !row.Holds(l.holding): // its token shows that this transaction was not applied, and it never will be
 			gone = cmp.Or(gone, l.gone(ctx, row))
 		case row.Exit(l.holding, 0) != l.turn.exit:
 			l.turn.saw(row)
@@ -182,15 +182,15 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 	again = again && refused == len(table.Conditions(err))
 	for _, l := range leases {
 		l.turn.inDoubt = l.turn.inDoubt || doubt
-		if doubt || again && l.holding.Kind == lockrow.Shared { // a copy of the request is applied once the row is as it has seen it
+		if doubt || again && l.holding.Kind == lockrow.Shared { // a late copy of the request is applied once the row fits it
 			l.doubtCommit()
 		}
 	}
 	return again, ofOperations(err, len(ops))
 }
 
-// ofOperations is an error of a transaction without the conditions of guards, where those of the caller's operations, which come
-// first, were not met either.
+// ofOperations removes the failed guards from the error of a transaction if conditions of the caller's own operations, which come first,
+// were not met either.
 func ofOperations(err error, ops int) error {
 	failed := table.Conditions(err)
 	own := slices.IndexFunc(failed, func(f *table.ConditionError) bool { return f.Index >= ops })
@@ -203,8 +203,8 @@ func ofOperations(err error, ops int) error {
 	return table.ConditionErrors(failed[:own])
 }
 
-// afterCommit is the error of a commit that was refused after an earlier one whose answer was lost. Nothing
-// answers for that one: it may have been applied.
+// afterCommit returns the error of a commit that was refused after an earlier commit without an answer. If the lock is not held any
+// more, nothing shows whether the earlier one was applied.
 func (l *Lease) afterCommit(ctx context.Context, row *lockrow.Row) error {
 	l.turn.saw(row)
 	if err := l.refused(ctx, true); err != nil && !l.is().Over() {
@@ -213,8 +213,8 @@ func (l *Lease) afterCommit(ctx context.Context, row *lockrow.Row) error {
 	return l.overOrCommitted()
 }
 
-// overOrCommitted is over for a commit, where an earlier one may have been applied. Nothing but its token tells: no
-// release answers for it.
+// overOrCommitted is over for a commit. If an earlier commit may have been applied, the error says so: only the token of that
+// transaction could show whether it was, and no release does.
 func (l *Lease) overOrCommitted() error {
 	if l.inDoubt() && !l.committed.Load() {
 		return fmt.Errorf("%w: the lock is not held any more, and an earlier commit may have been applied", table.ErrUnreachable)
@@ -222,8 +222,8 @@ func (l *Lease) overOrCommitted() error {
 	return l.over()
 }
 
-// gone is the error of a write that was refused since the lock is not held any more: it was lost, or given up by
-// a release, or a commit, whose answer was lost.
+// gone returns the error of a write that was refused because the lock is not held any more. Either the lock was lost, or a release
+// or a commit without an answer gave it up.
 func (l *Lease) gone(ctx context.Context, row *lockrow.Row) error {
 	l.turn.saw(row)
 	if err := l.refused(ctx, l.turn.inDoubt); err != nil {
@@ -232,7 +232,7 @@ func (l *Lease) gone(ctx context.Context, row *lockrow.Row) error {
 	return l.over()
 }
 
-// passedRow is the row of a lock after a transaction, which returns none, has passed it on.
+// passedRow works out the row of a lock after a transaction has passed the lock on, since a transaction returns no row.
 func passedRow(l *Lease, to *target) lockrow.Row {
 	row := *l.turn.row
 	row.Fence++
@@ -253,8 +253,8 @@ func send(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
 	return err
 }
 
-// guardRefusals are the rows that have refused guards, by the index of the lease; nil where none has. The
-// guards were sent after so many operations.
+// guardRefusals returns for each lease the row that has refused its guard; nil if the guard was not refused. after is the number of
+// operations in front of the guards.
 func guardRefusals(leases []*Lease, err error, after int) ([]*lockrow.Row, error) {
 	rows := make([]*lockrow.Row, len(leases))
 	for _, failed := range table.Conditions(err) {
@@ -264,7 +264,7 @@ func guardRefusals(leases []*Lease, err error, after int) ([]*lockrow.Row, error
 		}
 		row, err := leases[i].client.layout.names.Parse(failed.Item)
 		if errors.Is(err, ErrMalformed) {
-			return nil, err // nothing is concluded from it
+			return nil, err // a malformed row does not show who holds the lock
 		}
 		rows[i] = &row
 	}
@@ -272,7 +272,7 @@ func guardRefusals(leases []*Lease, err error, after int) ([]*lockrow.Row, error
 }
 
 // unknownError is the error of a write that may have been applied. It does not match [ErrLost] and [ErrReleased], which mean that
-// nothing was written. Without it, the error would match if ctx is the lease's own: the loss of the lock is the cause of its end.
+// nothing was written. Without it, the error would match if ctx is the lease's own context, which has the loss as its cause.
 type unknownError struct{ err error }
 
 func unknown(err error) error {
@@ -284,10 +284,10 @@ func unknown(err error) error {
 
 func (e *unknownError) Error() string { return e.err.Error() }
 
-// Is matches what the error matches, except for ErrReleased, and ErrLost with its kinds.
+// Is matches what the inner error matches, except ErrReleased, ErrLost and the errors that match ErrLost.
 func (e *unknownError) Is(target error) bool {
 	return !errors.Is(target, ErrLost) && !errors.Is(target, ErrReleased) && errors.Is(e.err, target)
 }
 
-// As finds what the error contains.
+// As finds what the inner error contains.
 func (e *unknownError) As(target any) bool { return errors.As(e.err, target) }

@@ -47,7 +47,7 @@ func (l *Lease) GuardToken() GuardToken {
 func (g GuardToken) String() string {
 	text, err := json.Marshal(g)
 	if err != nil {
-		return "" // of a scheme that no table has
+		return "" // only a scheme that no table can have is not encodable
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// errOverdue is the cause where no renewal has failed yet: one hangs, or the process stood still.
+// errOverdue is the reason if no renewal has failed yet: a renewal hangs, or the process was paused.
 var errOverdue = errors.New("the renewal is overdue")
 
-// Healthy reports whether the client can keep the locks that it holds. It is nil while the client is open and more than
-// half of what a renewal gives is left: of [Config.Lease] less [Config.Margin]. Otherwise the error matches the reason: why the last renewal failed,
-// [ErrClosed], or the end of ctx.
+// Healthy reports whether the client can keep the locks that it holds. It is nil while the client is open and more than half of the time
+// that a renewal gives ([Config.Lease] less [Config.Margin]) is left. Otherwise the error matches the reason: why the last renewal
+// failed, [ErrClosed], or the end of ctx.
 //
 // A client without a session is healthy: it holds nothing that needs a renewal. Healthy does not send a request. So an
 // outage of DynamoDB does not fail the health checks of processes that hold no lock.
@@ -52,14 +52,14 @@ func (c *Client) Remaining() (time.Duration, bool) {
 	return left, left > 0
 }
 
-// risks is what OnAtRisk was told.
+// risks is whether the session is at risk, what OnAtRisk was told last, and whether a call of it is under way.
 type risks struct {
-	mu                sync.Mutex // not held while it is told
+	mu                sync.Mutex // guards the following; not held while OnAtRisk runs
 	is, told, telling bool
 }
 
-// risk tells OnAtRisk that the session is at risk, and when it is well again, also where another session has followed it: one
-// call at a time, and the last one is right.
+// risk calls OnAtRisk when the session gets at risk, and when it is safe again or a new session has followed it. There is one call at
+// a time, and the last call tells the present state.
 func (c *Client) risk(atRisk bool) {
 	r := &c.risks
 	r.mu.Lock()
@@ -72,7 +72,7 @@ func (c *Client) risk(atRisk bool) {
 		r.told = r.is
 		func() {
 			r.mu.Unlock()
-			defer r.mu.Lock() // also where it panics
+			defer r.mu.Lock() // also if OnAtRisk panics
 			c.config.OnAtRisk(r.told)
 		}()
 	}

@@ -4,10 +4,10 @@ import "time"
 
 const day = 24 * time.Hour
 
-// intervals are those of a job (Every). One begins where the one before ends. Times are in epoch milliseconds.
+// intervals are the intervals of a job (Every). Each begins when the one before it ends. Times are in epoch milliseconds.
 type intervals struct {
 	millis, offset int64
-	location       *time.Location // whose clocks tell when they begin
+	location       *time.Location // its clocks tell when an interval begins
 }
 
 func newIntervals(length, offset time.Duration, location *time.Location) (v intervals, err error) {
@@ -26,20 +26,20 @@ func newIntervals(length, offset time.Duration, location *time.Location) (v inte
 	return intervals{millis: length.Milliseconds(), offset: offset.Milliseconds(), location: location}, nil
 }
 
-// length is how long an interval lasts, but for those in which clocks are set.
+// length is how long an interval lasts, unless clocks are put forward or back in it.
 func (v *intervals) length() time.Duration { return time.Duration(v.millis) * time.Millisecond }
 
-// start is when the interval of a number begins, counted from 1970: where clocks are set, the first
-// moment at which they show its time, or a later one.
+// start returns when the interval with this number begins, counted from 1970: at the first moment at which the clocks of the location
+// show its time, or, if they are put forward past that time, a later one.
 func (v *intervals) start(number int64) int64 {
 	shown := number*v.millis + v.offset
-	// A zone is a span in which clocks there differ from UTC by the same.
+	// A zone is a span of time in which the location's clocks have the same difference from UTC.
 	for at := shown - 2*day.Milliseconds(); ; {
 		zone := time.UnixMilli(at).In(v.location)
 		_, seconds := zone.Zone()
 		ahead := int64(seconds) * 1000
 		_, end := zone.ZoneBounds()
-		begin := max(at, shown-ahead) // at, where clocks were put forward past it
+		begin := max(at, shown-ahead) // at, if clocks were put forward past the time
 		if end.IsZero() || begin < end.UnixMilli() {
 			return begin
 		}
@@ -47,16 +47,16 @@ func (v *intervals) start(number int64) int64 {
 	}
 }
 
-// number is that of the interval that a moment is in: the last that has begun by then.
+// number returns the number of the interval that contains a moment: the last interval that has begun by then.
 func (v *intervals) number(moment int64) int64 {
-	n := (moment-v.offset)/v.millis + 1 // clocks there are ahead of UTC by less than a day
+	n := (moment-v.offset)/v.millis + 1 // an upper bound: clocks are ahead of UTC by less than a day
 	for v.start(n) > moment {
 		n--
 	}
 	return n
 }
 
-// at is when the interval that a moment is in begins.
+// at returns the start of the interval that contains a moment.
 func (v *intervals) at(moment int64) int64 { return v.start(v.number(moment)) }
 
 func (v *intervals) next(moment int64) int64 { return v.start(v.number(moment) + 1) }
@@ -65,7 +65,7 @@ func (v *intervals) before(start int64) int64 { return v.at(start - 1) }
 
 func (v *intervals) time(start int64) time.Time { return time.UnixMilli(start).In(v.location) }
 
-// longest is how long one lasts at most.
+// longest is how long an interval lasts at most.
 func (v *intervals) longest() time.Duration {
 	if v.location == time.UTC {
 		return v.length()

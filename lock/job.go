@@ -6,16 +6,16 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// job is what options say of how Every runs its function.
+// job is what options set about how Every runs its function.
 type job struct {
-	option   string // one that was given
+	option   string // name of an option that was given, for an error
 	offset   time.Duration
 	location *time.Location
 	onFailed func(at time.Time, err error)
 	retries  func() backoff.BackOff
 }
 
-// ofEvery makes an option that other calls than Every refuse.
+// ofEvery makes an option that only Every accepts.
 func ofEvery(name string, set func(*job) error) Option {
 	return func(r *request) error {
 		if r.job == nil {

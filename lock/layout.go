@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// layout is where the rows of locks and sessions are in the table, and what their attributes are called.
+// layout tells where the rows of locks and sessions are in the table, and what their attributes are called.
 type layout struct {
 	rows       *lockrow.Rows
 	names      lockrow.Names
@@ -75,10 +75,10 @@ func newLayout(t *table.Table, config *Config) (*layout, error) {
 	return l, config.agree(t, true)
 }
 
-// sessionAt is the key of a session's row. That of an ID which makes no key is refused by all calls.
+// sessionAt returns the key of a session's row. If the ID is not valid in a key, all calls refuse the result.
 func (l *layout) sessionAt(id string) keys.Key { return l.sessions.Key(sessionRecord{ID: id}) }
 
-// template compiles a template whose one field is what keeps rows apart.
+// template compiles a template that has to have exactly one field, which keeps rows apart.
 func template(compile func(string) (*keys.Template, error), text, field string) (*keys.Template, error) {
 	t, err := compile(text)
 	if err == nil && (len(t.Fields()) != 1 || t.Fields()[0].Name != field) {
@@ -87,8 +87,8 @@ func template(compile func(string) (*keys.Template, error), text, field string) 
 	return t, err
 }
 
-// checkNames refuses attribute names that are something else in the table. An index over what lock
-// rows say of themselves would list locks among the application's rows.
+// checkNames refuses names of attributes that have another meaning in the table. For example, an index of the application whose key is an
+// attribute of lock rows would contain locks among the application's rows.
 func (l *layout) checkNames(schema table.Schema) error {
 	taken := map[string]string{}
 	for _, x := range schema.Indexes {
@@ -106,8 +106,8 @@ func (l *layout) checkNames(schema table.Schema) error {
 	return nil
 }
 
-// agree refuses settings that another client of the same Table has otherwise: they would not find each other's rows. It makes
-// this client's known if register is set.
+// agree refuses settings that differ from those of another client of the same Table: the clients would not find each other's rows. If
+// register is set, it also makes this client's settings known.
 func (c *Config) agree(t *table.Table, register bool) error {
 	mine := [...]string{c.RowKey, c.SessionKey, c.AttributePrefix}
 	var value any

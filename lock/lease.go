@@ -17,12 +17,12 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// How a lock came to its holder.
+// How a holder got the lock: values of the metric attribute keyPath.
 const (
-	pathFree       = "free"
-	pathWaited     = "waited"
-	pathTakenOver  = "taken_over"
-	pathHandedOver = "handed_over"
+	pathFree       = "free"        // without waiting
+	pathWaited     = "waited"      // after waiting in the line
+	pathTakenOver  = "taken_over"  // this client removed a dead holder
+	pathHandedOver = "handed_over" // by a pass
 )
 
 // Lease is a lock that was acquired. It is safe for concurrent use.
@@ -32,40 +32,40 @@ type Lease struct {
 	target  Target
 	key     keys.Key
 	holding lockrow.Holding
-	session *session.Session // nil for a lease of its own
-	term    *clock.Term      // of the session, or of the lease of its own
+	session *session.Session // nil for a Fixed lease
+	term    *clock.Term      // the session's term, or the Fixed lease's own
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	path    string
-	begun   bool         // what the holder writes beside its ticket is written
-	start   time.Time    // monotonic: not later than the ticket came to be first
-	row     *lockrow.Row // when the lease began, with the payload that the holder gives it; not changed
+	begun   bool         // the payload (WithData) and the start of the run (Every) are written: writeFirst has nothing to do
+	start   time.Time    // monotonic: MaxHold counts from it: before the request; after a wait, when the client noticed that it holds
+	row     *lockrow.Row // the row when the lease began, with this holder's payload; never changed
 
 	turn      turn
 	status    status
 	committed atomic.Bool // a commit is known to have been applied
 }
 
-// turn is held while a write or the release is under way: two transactions on one row conflict. What
-// follows belongs to its holder.
+// turn lets the writes and the release of a lease run one at a time, since two transactions on one row conflict.
+// Only the goroutine that has taken the turn may use the fields below slot.
 type turn struct {
-	slot chan struct{} // of capacity 1
+	slot chan struct{} // of capacity 1; full while the turn is taken
 
-	row     *lockrow.Row // as it was seen last, not changed
-	data    lockrow.Data // that the row has; not Given where that is not known
-	since   time.Time    // monotonic: when the process came to be first
-	began   int64        // the same for others, in epoch milliseconds
-	writes  int64        // number of the last guarded write, at first that of the holders before
+	row     *lockrow.Row // the row as it was seen last; never changed in place
+	data    lockrow.Data // the payload in the row; Given is false while the payload is not known
+	since   time.Time    // monotonic: when this process became first; a pass keeps it
+	began   int64        // the same moment for other processes, in epoch milliseconds
+	writes  int64        // number of the last guarded write; it continues the count of earlier holders
 	edits   int64        // the same for SetData
-	blind   bool         // others may have come to the line since: the transaction that passed the lock on returned no row
-	inDoubt bool         // a release may have been applied, or a commit
-	exit    lockrow.Exit // that the last release, or commit, went by
-	target  *target      // a pass that may have been applied; nil for none
+	blind   bool         // the line may have tickets that row lacks: the lock was passed on by a transaction, which returns no row
+	inDoubt bool         // a release or a commit may have been applied without an answer
+	exit    lockrow.Exit // what the last release or commit assumed about the row
+	target  *target      // of a pass that is under way or in doubt; nil for none
 }
 
 func (t *turn) take(ctx context.Context) error {
 	ctx = checked(ctx)
-	if ctx.Err() != nil { // select would choose either way
+	if ctx.Err() != nil { // if both are ready, select chooses at random
 		return causeOf(ctx)
 	}
 	select {
@@ -78,17 +78,17 @@ func (t *turn) take(ctx context.Context) error {
 
 func (t *turn) end() { <-t.slot }
 
-// saw records the row, as an answer or a refusal has shown it.
+// saw records the row that an answer or a refusal has shown.
 func (t *turn) saw(row *lockrow.Row) { t.row, t.blind = row, false }
 
-// taken reports whether a write is under way.
+// taken reports whether a write, or the release, is under way.
 func (t *turn) taken() bool { return len(t.slot) > 0 }
 
-// newLease makes the lease of a ticket that holds, by a row. start is the moment from which a lease of
-// its own counts. The row is the lease's from now on.
+// newLease makes the lease of a ticket that holds. start is the moment from which a Fixed lease counts. row shows that the ticket
+// holds. The lease keeps it, and puts its own payload into it.
 func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
 	now := c.clk().Now()
-	own := *r // alone, or the whole acquisition is kept
+	own := *r // a copy: r points into an acquisition, which would stay in memory as long as the lease
 	l := &Lease{
 		client: c, request: &own, target: t, key: key, holding: h, session: s, start: start.Mono, row: row,
 		turn: turn{
@@ -97,17 +97,17 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 		},
 		status: status{kept: now},
 	}
-	if r.data.Given { // written by now, or before the caller gets the lease
+	if r.data.Given { // the payload is written by now, or will be before the caller gets the lease
 		row.Data = r.data.Value
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
-	l.status.mu.Lock() // its term may end at once, which waits until the lease is whole
+	l.status.mu.Lock() // the term may end at once: termEnded then waits for mu until the lease is complete
 	defer l.status.mu.Unlock()
 	if s != nil {
 		l.term = s.Term
 	} else {
 		l.term = c.terms.Begin(start, r.fixed-c.config.margin(r.fixed), clock.Watch{
-			Tell: func(error) { l.cancel(ErrExpired) }, // all holders are told before anything is logged, which may take its time
+			Tell: func(error) { l.cancel(ErrExpired) }, // before any End: all contexts end before anything is logged, which may be slow
 			End:  l.termEnded,
 		})
 	}
@@ -115,7 +115,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 	return l
 }
 
-// keepPlace has the lease answer for the process's place in the line. A lease that is over by now gives it up.
+// keepPlace makes the lease responsible for the process's place in the line. If the lease is not held any more, the place is given up.
 func (l *Lease) keepPlace(p *place) {
 	l.status.mu.Lock()
 	gone := l.status.state != lease.Held && l.status.state != lease.Revoked
@@ -132,8 +132,8 @@ func (l *Lease) keepPlace(p *place) {
 	}
 }
 
-// call runs a method of the lease, and names it in its error. It refuses a lease that no call has returned, such as that of an
-// Acquire that has failed.
+// call runs a method of the lease, and puts the method's name into the error. It refuses a nil lease, which a failed Acquire returns,
+// and a zero one.
 func (l *Lease) call(operation string, f func() error) error {
 	if l == nil || l.client == nil {
 		return wrap(operation, invalid("a lease that was not acquired"))
@@ -141,7 +141,7 @@ func (l *Lease) call(operation string, f func() error) error {
 	return wrap(operation, f())
 }
 
-// last is the row as it was when the lease began.
+// last returns the lock's row as it was when the lease began.
 func (l *Lease) last() *lockrow.Row { return l.row }
 
 // Context returns a context that ends with the lease, at the latest. [context.Cause] then returns an error that matches
@@ -182,8 +182,8 @@ func (l *Lease) Remaining() time.Duration {
 	return l.term.Remaining()
 }
 
-// begin hands the lease to its caller, unless it is over already or nobody wants it any more: then the caller gives
-// it back.
+// begin makes the lease ready for the application: it writes the payload and the run, and starts MaxHold. It also fails if the lease or
+// ctx has ended. The function that called it then gives the lock back.
 func (l *Lease) begin(ctx context.Context) error {
 	err := l.termCause()
 	if err == nil {
@@ -200,7 +200,7 @@ func (l *Lease) begin(ctx context.Context) error {
 	}
 	c := l.client
 	l.status.mu.Lock()
-	if l.status.state.Ended() { // since termCause, or by force
+	if l.status.state.Ended() { // it ended after termCause, or the lock was taken by force
 		defer l.status.mu.Unlock()
 		return cmp.Or(l.status.loss, ErrReleased)
 	}
@@ -219,13 +219,13 @@ func (l *Lease) begin(ctx context.Context) error {
 	if l.path == pathTakenOver {
 		c.config.Logger.Info("lock: taken over after the holder's lease ended", "fence", l.holding.Fence)
 	}
-	if log := c.config.Logger; log.Enabled(l.ctx, slog.LevelDebug) { // its arguments cost, and this is every acquisition
+	if log := c.config.Logger; log.Enabled(l.ctx, slog.LevelDebug) { // its arguments cost time, in every acquisition
 		log.Debug("lock: acquired", "key", l.key, "fence", l.holding.Fence, "path", l.path)
 	}
 	return nil
 }
 
-// writeFirst writes what the holder writes beside its ticket, where that could not be written with it.
+// writeFirst writes the start of a run (Every) and the payload (WithData), unless they were written together with the ticket.
 func (l *Lease) writeFirst(ctx context.Context) error {
 	if l.begun {
 		return nil
@@ -249,8 +249,8 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 	return nil
 }
 
-// update writes to the lock's row, beside its first place. The row is the one that has refused it; inDoubt reports whether an
-// attempt may have been applied without an answer.
+// update writes attributes of the lock's row, and leaves the line as it is. If the row refuses the write, it is returned. inDoubt
+// reports whether an attempt may have been applied without an answer.
 func (l *Lease) update(ctx context.Context, op table.Op) (row lockrow.Row, inDoubt bool, err error) {
 	c := l.client
 	inDoubt, err = c.repeater.Do(ctx, attempt.Timeout(l.request.length(c)), func(ctx context.Context) error {

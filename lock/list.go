@@ -64,7 +64,7 @@ func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error]
 				case err != nil:
 					r = c.where(item)
 				case from.kind == "index" && !r.Held():
-					continue // released by a client that does not know of the index
+					continue // a client without Config.Index has released it
 				}
 				if !yield(r, wrap("list", err)) {
 					return
@@ -109,10 +109,10 @@ func (c *Client) where(item table.Item) (r Record) {
 	return r
 }
 
-// shards is how many partitions of the index the locks are spread over: one would bound them all at 1,000 writes a second.
+// shards is how many partitions of the index the locks are spread over. One partition would limit all locks to 1,000 writes a second.
 const shards = 16
 
-// sparse is the index of held or awaited locks: rows have its keys only while somebody is in their line.
+// sparse is the index of locks that somebody holds or waits for. A row has the index's keys only while somebody is in its line.
 type sparse struct {
 	lockrow.Index
 
@@ -121,7 +121,7 @@ type sparse struct {
 	delimiter string
 }
 
-// newSparse finds the index of that name; nil for none.
+// newSparse finds the index with this name; nil if the name is empty.
 //
 //nolint:nilnil // no index is the answer
 func newSparse(schema table.Schema, n lockrow.Names, name string) (*sparse, error) {
@@ -145,7 +145,7 @@ func newSparse(schema table.Schema, n lockrow.Names, name string) (*sparse, erro
 	}
 	if x.Include != nil {
 		for _, a := range append([]string{s.Type, s.TTL}, n.Own()...) {
-			if a != n.Writes && !slices.Contains(x.Include, a) { // each guarded write changes that
+			if a != n.Writes && !slices.Contains(x.Include, a) { // the index need not have Writes, which each guarded write changes
 				return nil, invalid("index %q does not hold the attribute %q of lock rows", name, a)
 			}
 		}
@@ -156,8 +156,8 @@ func newSparse(schema table.Schema, n lockrow.Names, name string) (*sparse, erro
 
 func (x *sparse) shard(i int) string { return fmt.Sprintf("%s%02d", x.prefix, i) }
 
-// listed is where a row is to stand in the index: its shard, and a sort key that puts locks into the order
-// of times in milliseconds.
+// listed returns the keys of a lock's row in the index. The sort key orders locks by the time of the ticket, in milliseconds. Both are
+// empty without an index.
 func (x *sparse) listed(key keys.Key, t lockrow.Ticket) (shard, sort string) {
 	if x == nil {
 		return "", ""

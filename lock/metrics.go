@@ -13,12 +13,12 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Attributes of measurements. All have few values, none of them the application's.
+// Attributes of measurements. Each has few values, and no value comes from the application.
 const (
 	keyPath     = attribute.Key("mortise.lock.path")
 	keyLoss     = attribute.Key("mortise.lock.loss")
 	keyCapacity = attribute.Key("mortise.lock.capacity")
-	keyError    = attribute.Key("error.type") // of the semantic conventions, with its fallback
+	keyError    = attribute.Key("error.type") // from the semantic conventions of OpenTelemetry, as errorOther is
 	errorOther  = "_OTHER"
 )
 
@@ -47,7 +47,7 @@ const (
 type metrics struct {
 	counters     [counters]metric.Int64Counter
 	timings      [timings]metric.Float64Histogram
-	registration metric.Registration // of the instruments that are read when measurements are collected
+	registration metric.Registration // of the callback that reads gauges and totals when measurements are collected
 }
 
 // newMetrics makes the instruments of a client. REFERENCE.md describes them.
@@ -139,7 +139,7 @@ type class struct {
 	name string
 }
 
-// classOf is the name of the first class that an error matches.
+// classOf returns the name of the first class that an error matches, or errorOther.
 func classOf(err error, list ...class) string {
 	for _, c := range list {
 		if errors.Is(err, c.is) {
@@ -149,12 +149,12 @@ func classOf(err error, list ...class) string {
 	return errorOther
 }
 
-// lossOf is the attribute of a lock that was lost.
+// lossOf returns the attribute of a lost lock.
 func lossOf(cause error) attribute.KeyValue {
 	return keyLoss.String(classOf(cause, class{ErrMaxHold, "max_hold"}, class{ErrExpired, "expired"}, class{ErrStolen, "stolen"}))
 }
 
-// failureOf is the attribute of what failed; none where nothing did.
+// failureOf returns the attribute of a failure; none if err is nil.
 func failureOf(ctx context.Context, err error) []attribute.KeyValue {
 	switch {
 	case err == nil:
@@ -172,6 +172,6 @@ func failureOf(ctx context.Context, err error) []attribute.KeyValue {
 		class{ErrLost, "lost"},
 		class{table.ErrThrottled, "throttled"},
 		class{table.ErrUnreachable, "unreachable"},
-		class{context.DeadlineExceeded, "unreachable"}, // of a single request
+		class{context.DeadlineExceeded, "unreachable"}, // the timeout of a single request
 	))}
 }

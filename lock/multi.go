@@ -47,7 +47,7 @@ func (c *Client) bundle(ctx context.Context, targets []Target, opts []Option, ho
 		ends = append(ends, l.ctx)
 	}
 	b := &Bundle{client: c, leases: list}
-	b.ctx, _ = until(context.WithoutCancel(ctx), ends...) // which each of the leases lets go of in the end
+	b.ctx, _ = until(context.WithoutCancel(ctx), ends...) // no stop is needed: each lease frees it when its own context ends
 	return b, nil
 }
 

@@ -65,7 +65,7 @@ func (c *Client) reason(given []string) (string, error) {
 	return given[0], nil
 }
 
-// operate runs f for the row of a target, as work that Close ends and waits for.
+// operate runs f with the key of a target's row. Close ends f's context, and waits for f.
 func (c *Client) operate(ctx context.Context, target Target, f func(ctx context.Context, key keys.Key) error) error {
 	key, err := c.key(target)
 	if err != nil {
@@ -79,11 +79,11 @@ func (c *Client) operate(ctx context.Context, target Target, f func(ctx context.
 	return f(ctx, key)
 }
 
-// force frees the row if its first ticket is the one that was seen, and empties the line of one that is not in order.
+// force removes the ticket that was seen from the line if it holds. It empties the line of a malformed row.
 func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, why string) error {
-	var taken *lockrow.Holding // as it was seen
+	var taken *lockrow.Holding // that an attempt has tried to remove
 	var ticket lockrow.Ticket
-	reset, inDoubt := false, false // the row was not in order; an attempt may have been applied
+	reset, inDoubt := false, false // the row was malformed; an attempt may have been applied without an answer
 	_, err := c.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) error {
 		item, err := c.table.Get(ctx, key, true)
 		if errors.Is(err, table.ErrNotFound) {
@@ -105,7 +105,7 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 		case bad != nil:
 			return bad
 		case reset && place < 0, inDoubt && taken != nil && !row.Holds(*taken) && row.ForcedSince(*taken):
-			return nil // by an attempt whose answer was lost
+			return nil // an attempt without an answer was applied
 		case len(row.Line) == 0:
 			return ErrNotHeld
 		case seen == "":
@@ -132,7 +132,7 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 	return err
 }
 
-// resetFence is a fence that is greater than every one that a row has had which is not in order.
+// resetFence returns a fence that is greater than every fence of a malformed row.
 func (c *Client) resetFence(item table.Item) int64 {
 	fence, n := c.clk().Stamp().UnixMilli(), c.layout.names
 	all := []types.AttributeValue{item[n.Fence]}
@@ -143,7 +143,7 @@ func (c *Client) resetFence(item table.Item) int64 {
 	}
 	for _, av := range all {
 		if number, ok := av.(*types.AttributeValueMemberN); ok {
-			was, err := strconv.ParseFloat(number.Value, 64) // which may round it down
+			was, err := strconv.ParseFloat(number.Value, 64) // rounding may lower it: hence Nextafter
 			if err == nil && was < 1<<63-1<<12 {
 				fence = max(fence, int64(math.Nextafter(was, math.MaxInt64))+2)
 			}
@@ -152,7 +152,7 @@ func (c *Client) resetFence(item table.Item) int64 {
 	return fence
 }
 
-// tellForced has the holder's context end. It is a courtesy: no write of the holder's goes through whether it arrives or not.
+// tellForced makes the holder's context end. Safety does not depend on it: no guarded write of the holder goes through any more.
 func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Ticket, fence int64) {
 	q := session.Question{Kind: session.Forced, Ticket: first.ID, Fence: fence, Key: key}
 	ctx, cancel := c.clk().Detached(ctx)

@@ -11,18 +11,18 @@ import (
 // Option is an option of the calls that acquire a lock.
 type Option func(*request) error
 
-// request is what a call asks for. It does not change once it is made.
+// request is what a call asks for. Once made it does not change, except permits: a call that waits follows SetPermits.
 type request struct {
-	fixed    time.Duration   // length of a lease of its own; 0 under the session
+	fixed    time.Duration   // length of a Fixed lease; 0 for any other
 	maxHold  time.Duration   // 0 for no limit
 	data     lockrow.Data    // payload
 	existing bool            // only if the lock has a row
 	permits  int64           // how many may hold at once; 0 for a lock
-	shared   bool            // with other readers
-	alone    string          // the call, where its locks are held alone; empty for any
+	shared   bool            // as a reader, together with others
+	alone    string          // name of a call that refuses permits and shared; empty for others
 	run      *run            // of an interval (Every); nil for others
-	job      *job            // of options of Every; nil for none
-	values   context.Context // whose values the lease's context carries
+	job      *job            // from options of Every; nil for none
+	values   context.Context // the lease's context carries its values
 }
 
 func (c *Client) request(ctx context.Context, opts []Option) (request, error) {
@@ -41,7 +41,7 @@ func (c *Client) request(ctx context.Context, opts []Option) (request, error) {
 	return r, r.checkTogether()
 }
 
-// checkTogether refuses what makes no sense for locks that several hold at once.
+// checkTogether refuses options that make no sense for a lock that several hold at once.
 func (r *request) checkTogether() error {
 	option := "Permits"
 	switch {
@@ -63,7 +63,7 @@ func (r *request) checkTogether() error {
 	return nil
 }
 
-// heldAlone makes a call refuse options by which several hold.
+// heldAlone makes a call refuse Permits and Shared, with which several hold at once.
 func heldAlone(call string) Option { return set(func(r *request) { r.alone = call }) }
 
 func set(f func(*request)) Option {
@@ -80,15 +80,15 @@ func (r *request) length(c *Client) time.Duration {
 	return c.config.Lease
 }
 
-// keep is how long a row of this request is to be kept beyond the retention.
+// keep is how long the row has to be kept beyond Config.Retention.
 func (r *request) keep() time.Duration {
 	if r.run == nil {
 		return r.fixed
 	}
-	return r.fixed + 2*r.run.intervals.longest() // until the end of the next interval, up to which the run may be begun again
+	return r.fixed + 2*r.run.intervals.longest() // an interrupted run may begin again until the end of the next interval
 }
 
-// writes reports whether a holder writes more than its ticket when it comes to hold the lock.
+// writes reports whether a holder writes a payload or a run besides its ticket when it gets the lock.
 func (r *request) writes() bool { return r.data.Given || r.run != nil }
 
 // Fixed gives the lease a fixed length: 100 ms to 24 h, rounded down to whole milliseconds. The lease is not renewed in the

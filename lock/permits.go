@@ -73,8 +73,8 @@ func (e *PermitsError) Error() string {
 // already wait in the line go on waiting. If nobody has acquired the target with [Permits], the error matches
 // [table.ErrNotFound]; if it is a lock, it is a [*PermitsError]. Of two calls at the same time, the later one counts.
 //
-// Cost: one consistent read and one conditional write; both again if the number gets smaller, and meanwhile the first one comes who
-// has to wait, or the last one of those goes; only the read if the number is n already. The first call of a client without
+// Cost: one consistent read and one conditional write; both again if the number gets smaller and meanwhile the first caller begins to
+// wait or the last one that waits leaves; only the read if the number is n already. The first call of a client without
 // [Config.HomeRegion] sends one DescribeTable, as [Client.Acquire] does.
 func (c *Client) SetPermits(ctx context.Context, target Target, n int) error {
 	return wrap("set permits", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
@@ -96,7 +96,7 @@ func (c *Client) SetPermits(ctx context.Context, target Target, n int) error {
 			}
 			err = c.table.Write(ctx, c.layout.rows.SetPermits(key, &row, int64(n), c.ttl(0)))
 			if errors.Is(err, table.ErrCondition) {
-				return attempt.ErrAgain // somebody else has changed it
+				return attempt.ErrAgain // the row has changed since it was read
 			}
 			return err
 		})

@@ -127,7 +127,7 @@ func (r Record) LastRun() time.Time { return fromMillis(r.Ran) }
 // none. If it equals [Record.LastRun], the last run has failed.
 func (r Record) LastFailed() time.Time { return fromMillis(r.Failed) }
 
-// recordOf reads a row that stands at a lock's key. It refuses rows that no client has written.
+// recordOf decodes the row at a lock's key. It refuses a row that is not a lock, or that no client has written.
 func (c *Client) recordOf(item table.Item) (Record, error) {
 	if _, err := c.layout.names.Parse(item); err != nil {
 		return Record{}, err
@@ -168,7 +168,7 @@ func (c *Client) Owns(item table.Item) bool {
 	return c.layout.records.Owns(item) || c.layout.sessions.Owns(item)
 }
 
-// sessionRecord is a session's row, as an entity: it is defined so that other programs step over it.
+// sessionRecord is a session's row as an entity. It gives the key, decodes rows for Sessions, and lets other programs skip the row.
 type sessionRecord struct {
 	ID          string    `dynamo:"-"`
 	Owner       string    `dynamo:"owner"`

@@ -35,7 +35,7 @@ func (l *Lease) Release(ctx context.Context) error {
 }
 
 func (l *Lease) release(ctx context.Context) error {
-	l.on(lease.Release, nil) // also where a write under way outlasts ctx: the session goes on trying
+	l.on(lease.Release, nil) // before it waits for the turn: if ctx ends meanwhile, renewals repeat the release
 	if err := l.turn.take(ctx); err != nil {
 		l.repeatOwn()
 		return err
@@ -57,13 +57,13 @@ func (l *Lease) release(ctx context.Context) error {
 	return err
 }
 
-// releaseWhileHeld is for Close. A lease that has ended is left alone: its lock frees itself.
+// releaseWhileHeld is the release for Close. It does not try to release a lease that has ended: others take that lock without it.
 func (l *Lease) releaseWhileHeld(ctx context.Context) error {
 	for l.termCause() == nil {
 		bounded, cancel := l.client.clk().WithTimeout(ctx, l.term.Remaining())
 		err := l.release(bounded)
 		var sent *table.Error
-		late := bounded.Err() != nil && ctx.Err() == nil && !errors.As(err, &sent) // it waited for a write under way
+		late := bounded.Err() != nil && ctx.Err() == nil && !errors.As(err, &sent) // it only waited for a write under way
 		cancel()
 		if !late {
 			return err
@@ -72,14 +72,14 @@ func (l *Lease) releaseWhileHeld(ctx context.Context) error {
 	return nil
 }
 
-// change is what a change of the first place writes. The turn is taken.
+// change returns what a release, a pass or a commit writes besides the line and the fence. The turn is taken.
 func (l *Lease) change(commit bool) lockrow.Change {
 	c := l.client
 	change := lockrow.Change{Since: c.now(), TTL: c.ttl(l.request.keep())}
 	l.status.mu.Lock()
 	got := l.status.got
 	l.status.mu.Unlock()
-	if !got.IsZero() { // or else it says nothing of how long holders take
+	if !got.IsZero() { // a lease that no caller got does not show how long holders take
 		hold := waitqueue.Smooth(time.Duration(l.turn.row.Hold)*time.Millisecond, c.clk().Ago(l.turn.since))
 		change.Hold = max(hold.Milliseconds(), 1)
 	}
@@ -89,41 +89,41 @@ func (l *Lease) change(commit bool) lockrow.Change {
 	}
 	if r := l.request.run; r != nil {
 		change.Run, change.Ran = lockrow.RunChange(r.ending.Load()), r.at
-		if commit { // which finishes the run
+		if commit { // a commit finishes the run
 			change.Run = lockrow.FinishRun
 		}
 	}
 	return change
 }
 
-// passing is what a pass writes. The process stays first: since when it has been goes on, and how long it stays
-// is not known yet. Those who wait in other processes go by its whole turn.
+// passing returns what a pass writes. The process stays first, so Since keeps its value. Hold is not written: it tells other
+// processes how long this process holds in all, which is not known yet.
 func (l *Lease) passing(to *target, commit bool) lockrow.Change {
 	change := l.change(commit)
-	if change.Hold = 0; to.session != nil { // a lease of its own counts from the pass
+	if change.Hold = 0; to.session != nil { // a Fixed lease counts from the pass, and its Since is now
 		change.Since = l.turn.began
 	}
 	return change
 }
 
-// othersWait reports whether anybody else stood in the line when it was seen last.
+// othersWait reports whether other tickets were in the line when it was seen last, or may have come since (blind).
 func (l *Lease) othersWait() bool { return l.turn.blind || len(l.turn.row.Line) > 1 }
 
-// target is a ticket that the lock is passed to: of the next goroutine of this process.
+// target is the ticket to which a pass gives the lock. It belongs to the next goroutine of this process.
 type target struct {
 	ticket  lockrow.Ticket
-	start   clock.Instant // before the ticket was taken
+	start   clock.Instant // before the ticket was made; a Fixed lease and MaxHold count from it
 	session *session.Session
 	waiter  *waiter
 }
 
-// answer is for questions about the ticket, while it is not known whether the pass was applied.
+// answer claims the ticket while it is not known whether the pass was applied. A Revoke stays unanswered, and comes again.
 func (*target) answer(_ context.Context, q session.Question) bool { return q.Kind != session.Revoke }
 
 func (*target) last() *lockrow.Row { return nil }
 
-// next is the goroutine of this process that the lock is to be passed to; nil for none. The turn is taken. While a
-// pass or a release may have been applied there is no other: the lock is released then.
+// next makes a ticket for the goroutine of this process that gets the lock next. nil means that the lock is released instead of passed,
+// as always while an earlier pass or release is in doubt. The turn is taken.
 func (l *Lease) next() *target {
 	c := l.client
 	l.status.mu.Lock()
@@ -140,7 +140,7 @@ func (l *Lease) next() *target {
 	fixed := to.waiter.Request.fixed
 	if fixed == 0 {
 		if to.session = c.keeper.UseCurrent(); to.session == nil {
-			return nil // it opens one when its turn comes
+			return nil // no session is open: the goroutine opens one when its turn comes
 		}
 	}
 	if to.ticket = c.newTicket(&to.waiter.Request.request, to.session); to.session != nil {
@@ -151,7 +151,7 @@ func (l *Lease) next() *target {
 	return to
 }
 
-// dropTarget takes back a pass that was not applied.
+// dropTarget forgets the target of a pass. If the pass was applied all the same, the target's ticket is a ghost from now on.
 func (l *Lease) dropTarget() {
 	if t := l.turn.target; t != nil {
 		l.client.tickets.drop(t.ticket.ID)
@@ -162,8 +162,8 @@ func (l *Lease) dropTarget() {
 	l.turn.target = nil
 }
 
-// give is the operation that gives the lock up: to a target, or to the next one in the line.
-// A commit records that the run of an interval has finished.
+// give returns the operation that gives the lock up: a pass to a target, or a release if there is none.
+// A commit also records that the run of an interval has finished.
 func (l *Lease) give(to *target, commit bool) (table.Op, lockrow.Change) {
 	if to == nil {
 		change := l.change(commit)
@@ -174,8 +174,8 @@ func (l *Lease) give(to *target, commit bool) (table.Op, lockrow.Change) {
 	return l.client.layout.rows.Pass(l.key, l.holding, to.ticket, change, to.waiter.Request.data), change
 }
 
-// leftBefore is how many of those before the ticket, which hold at the same time, should have left since the lease began: most of them have
-// come before, and hold for as long. A wrong guess costs a refused request, which shows the row.
+// leftBefore guesses how many permits or readers before the ticket have left the line since the lease began: most of them came earlier, and
+// hold for about as long. The release names the ticket's place. A wrong guess costs one refused request, which shows the row.
 func (l *Lease) leftBefore() int {
 	row := l.turn.row
 	before := row.Place(l.holding.ID)
@@ -190,7 +190,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	c := l.client
 	to, answers := l.next(), table.ReturnNone
 	if to != nil || l.holding.Kind == lockrow.Shared {
-		answers = table.ReturnNew // the row that the next lease continues with, or that tells whether others have taken readers out
+		answers = table.ReturnNew // the next lease begins with this row; a reader sees in it whether others removed readers
 	}
 	inDoubt, err := c.repeater.Do(ctx, attempt.Timeout(l.request.length(c)), func(ctx context.Context) error {
 		op, change := l.give(to, false)
@@ -198,11 +198,11 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 		row, refused, bad := c.rowOf(item, err)
 		l.turn.inDoubt = l.turn.inDoubt || refused && row.Echoes(l.holding, change)
 		switch {
-		case bad != nil && (err == nil || refused): // applied or refused, by a row that is not in order
+		case bad != nil && (err == nil || refused): // answered without a row, as after ReturnNone, or with a malformed one
 			row = lockrow.Row{}
 		case err == nil:
 		case refused && row.Holds(l.holding) && row.Exit(l.holding, 0) != l.turn.exit:
-			l.turn.saw(&row) // others have come, or gone
+			l.turn.saw(&row) // others have entered or left: the exit does not fit any more
 			return attempt.ErrAgain
 		case !refused:
 			return err
@@ -213,7 +213,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	l.turn.inDoubt = l.turn.inDoubt || err != nil && inDoubt
 	switch {
 	case err == nil && l.holding.Kind == lockrow.Shared && l.turn.row.Ousted != l.row.Ousted:
-		return l.refused(ctx, true) // what has left may have been a ghost of a reader that others have taken out
+		return l.refused(ctx, true) // others removed a reader: if it was this one, only its ghost was released
 	case err == nil:
 		l.given(to)
 	case errors.Is(err, table.ErrCondition):
@@ -229,11 +229,11 @@ func (l *Lease) given(to *target) {
 		l.passed(to)
 		return
 	}
-	l.dropTarget() // it was not passed
+	l.dropTarget() // an earlier pass in doubt was not applied
 	l.on(lease.GivenUp, nil)
 }
 
-// passed hands the lock over to the goroutine whose ticket is first now.
+// passed hands the lock to the goroutine of the target, whose ticket is first now.
 func (l *Lease) passed(to *target) {
 	l.turn.target = nil
 	w := to.waiter.Request
@@ -244,13 +244,13 @@ func (l *Lease) passed(to *target) {
 	next.turn.since, next.turn.began, next.turn.blind = l.turn.since, l.turn.began, l.turn.blind
 	l.status.mu.Lock()
 	p := l.status.place
-	l.status.place = nil // the next lease has it
+	l.status.place = nil // it goes to the next lease
 	l.status.mu.Unlock()
 	if p != nil {
 		p.Passed(l.othersWait())
 	}
 	l.on(lease.GivenUp, nil)
-	if p == nil || !p.Hand(to.waiter, next) { // its goroutine has left meanwhile
+	if p == nil || !p.Hand(to.waiter, next) { // the place was given up, or the goroutine waits no more
 		next.keepPlace(p)
 		done := make(chan struct{})
 		back := func() {
@@ -300,7 +300,7 @@ func (l *Lease) taken() {
 	l.on(lease.Taken, nil)
 }
 
-// confirm reports whether the lease went on until now, so that nobody can have taken the lock from it.
+// confirm reports whether the lease has lasted until now. Then nobody can have taken the lock, except by force, which the row shows.
 //
 // Cost: one consistent read under a session.
 func (l *Lease) confirm(ctx context.Context) (bool, error) {

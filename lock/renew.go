@@ -32,7 +32,7 @@ func (l *Lease) Renew(ctx context.Context) error {
 		case l.session != nil:
 			return nil
 		}
-		// It does not wait for a write under way, which may take longer than the lease.
+		// The renewal does not wait for a write under way, which may take longer than the lease.
 		row, err := l.client.renewOwn(ctx, l.key, l.holding, *l.row, l.request, l.term)
 		if !errors.Is(err, ErrStolen) {
 			return err
@@ -41,17 +41,17 @@ func (l *Lease) Renew(ctx context.Context) error {
 			return err
 		}
 		defer l.turn.end()
-		if err := l.over(); err != nil { // by the write
+		if err := l.over(); err != nil { // a write or a release that was under way has shown it
 			return err
 		}
 		return l.gone(ctx, &row)
 	})
 }
 
-// renewOwn extends a lease of its own, and its term where there is one. seen is the row as it was seen last. The
-// row that is returned with ErrStolen is the one that has refused the renewal.
+// renewOwn extends a Fixed lease, and its term own; nil for a ticket that has no Lease yet. seen is the row as it was seen last. With
+// ErrStolen it returns the row that refused the renewal.
 func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, seen lockrow.Row, r *request, own *clock.Term) (row lockrow.Row, err error) {
-	row = seen // it may have been renewed by a holder whose clock was ahead
+	row = seen // a holder with a fast clock may have renewed it: at has to be later
 	_, err = c.repeater.Do(ctx, attempt.Timeout(r.fixed), func(bounded context.Context) error {
 		start, at := c.clk().Instant(), max(c.now(), row.Renewed+1)
 		item, err := c.table.Apply(bounded, c.layout.rows.Renew(key, h, at, c.ttl(r.keep())), table.ReturnNone)
@@ -63,9 +63,9 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 			case !row.Holds(h):
 				return ErrStolen
 			case row.Renewed > at:
-				return attempt.ErrAgain // by a clock that was set back since: observers have to see this one, too
+				return attempt.ErrAgain // the clock was set back since that renewal: observers only notice a later time
 			}
-			err = nil // by this very attempt, or by one whose answer was lost
+			err = nil // at is in the row: this attempt was applied, or an earlier one without an answer
 		}
 		if err != nil {
 			c.metrics.count(ctx, failedRenewals, failureOf(ctx, err)...)
@@ -84,11 +84,11 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 	return row, err
 }
 
-// prolongEvery is how often the deletion of a held row is put off. Those who enter, or have held the lock before, write
-// when it may be deleted by their own retentions, which may be the shortest.
+// prolongEvery is how often a holder puts off the deletion of its row. Clients that entered the line, and earlier holders, have set the
+// time of deletion by their own Retention, which may be the shortest possible.
 const prolongEvery = minRetention / 4
 
-// prolong puts off the deletion of a held row. The error is ErrStolen, beside the row, where the holder has lost the lock.
+// prolong puts off the deletion of a held row. If the holder has lost the lock, it returns ErrStolen and the row that refused.
 func (c *Client) prolong(ctx context.Context, key keys.Key, h lockrow.Holding, keep time.Duration) (lockrow.Row, error) {
 	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(key, h, c.ttl(keep)), table.ReturnNone)
 	row, refused, bad := c.rowOf(item, err)
@@ -101,10 +101,10 @@ func (c *Client) prolong(ctx context.Context, key keys.Key, h lockrow.Holding, k
 	return row, bad
 }
 
-// latest is when a request can be applied at the latest: its token, or its signature, has died by then.
+// latest is how long after its sending a request can be applied. By then its signature, or a transaction's token, has expired.
 const latest = 15 * time.Minute
 
-// due reports whether there is something to maintain. It waits for the end of writes, unless they never end.
+// due reports whether maintain has something to do. A write under way comes first, for up to twice prolongEvery.
 func (l *Lease) due() bool {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
@@ -115,8 +115,8 @@ func (l *Lease) due() bool {
 	return l.status.state == lease.Releasing || l.mayCommit() || kept >= prolongEvery
 }
 
-// maintain tries a release that has failed again, finds out what became of a commit without an answer, and puts
-// off the deletion of a row that is held for long.
+// maintain repeats a release that has failed. Otherwise it puts off the deletion of the row, and learns from the answer whether a
+// commit without an answer was applied.
 func (l *Lease) maintain(ctx context.Context) {
 	c := l.client
 	if l.is() == lease.Releasing {

@@ -21,7 +21,7 @@ const (
 	MaxInterval = 366 * 24 * time.Hour
 )
 
-// maxJitter is how much later than an interval an instance looks at most.
+// maxJitter bounds how long after the start of an interval an instance looks at the row.
 const maxJitter = time.Second
 
 // Every runs f once per interval, in one of all the instances that call it with the same target, interval and [At]. An
@@ -73,7 +73,7 @@ func (c *Client) Every(
 	if f == nil {
 		return wrap("every", invalid("nil function"))
 	}
-	a, err := c.acquisition(ctx, []Target{target}, slices.Concat(opts, []Option{ofRun(&run{})})) // to check what it is made of
+	a, err := c.acquisition(ctx, []Target{target}, slices.Concat(opts, []Option{ofRun(&run{})})) // checks the arguments, and gives the key
 	if err != nil {
 		return wrap("every", err)
 	}
@@ -110,11 +110,11 @@ type schedule struct {
 	intervals intervals
 	job       job
 	done      int64     // start of the last interval that is known to be recorded, epoch milliseconds; 0 for none
-	told      time.Time // DynamoDB's time, as the answer to the last look told it
-	toldAt    time.Time // monotonic: when it did
+	told      time.Time // DynamoDB's time in the answer to the last look
+	toldAt    time.Time // monotonic: when that answer came
 
-	retried int64           // start of the interval whose failed runs are repeated
-	retries backoff.BackOff // of that interval
+	retried int64           // start of the last interval with a failed run
+	retries backoff.BackOff // of that interval; nil if its runs are not repeated
 }
 
 var errNoTime = errors.New("DynamoDB's answers do not tell its time")
@@ -133,7 +133,7 @@ func (s *schedule) next() (*run, error) {
 		}
 		at := s.intervals.at(now.UnixMilli())
 		if begun(&row, s.intervals.before(at), s.intervals.next(at)) {
-			at = row.Running // it was broken off; or it is the next, and somebody's answers are ahead of these
+			at = row.Running // its run was interrupted; or it is the next one, begun by an instance whose answers are ahead
 		}
 		if row.Ran < at {
 			return &run{at: at, intervals: s.intervals, clock: s.client.clk(), behind: len(row.Line) > 0}, nil
@@ -142,9 +142,9 @@ func (s *schedule) next() (*run, error) {
 	}
 }
 
-// look reads the row, and the time. One answer alone is not believed that differs by more than an interval from what others
-// have told: a run that is recorded ahead of its time has none run until then, and one that is taken to lie ahead is slept
-// away. A row that does not exist has run nothing.
+// look reads the row and DynamoDB's time. If the time differs by more than an interval from earlier answers, a second read decides. With
+// a wrong time, a run could be recorded ahead of its time, and no other would run until then; or this instance could sleep for too long.
+// If there is no row, nothing has run.
 //
 // Cost: one read unit, two after such an answer.
 func (s *schedule) look() (row lockrow.Row, now time.Time, err error) {
@@ -171,9 +171,9 @@ func (s *schedule) look() (row lockrow.Row, now time.Time, err error) {
 	}
 }
 
-// sleep waits for the interval after the one that is done to begin, by the time that the last look told, and a little longer,
-// so that not all instances look at once. It returns early where the wall clock shows that the machine was suspended: the
-// process's clock has stood still then, and the next answer tells the time.
+// sleep waits until the interval after the last recorded one begins, by the time that the last look told. It then waits a little longer,
+// so that not all instances look at once. It returns early if the wall clock shows that the machine was suspended: the monotonic clock
+// stood still meanwhile, and only the next answer tells the time.
 func (s *schedule) sleep() error {
 	if s.done == 0 {
 		return nil
@@ -195,33 +195,33 @@ func (s *schedule) sleep() error {
 	}
 }
 
-// begin is when the interval after the one that begins at start can be seen to begin: DynamoDB dates its answers in whole seconds.
+// begin returns the time at which DynamoDB's answers, dated in whole seconds, show that the interval after the one at start has begun.
 func (s *schedule) begin(start int64) time.Time {
 	return time.UnixMilli(s.intervals.next(start)).Add(time.Second - 1).Truncate(time.Second)
 }
 
-// until is how long it takes until a time of DynamoDB's, as the last look told it.
+// until returns how long it takes until a time of DynamoDB's clock, by what the last look told.
 func (s *schedule) until(then time.Time) time.Duration {
 	return then.Sub(s.told.Add(s.client.clk().Ago(s.toldAt)))
 }
 
-// end releases the lock after a run that returned err. over means that Every ends with the error. Otherwise it goes on: at
-// once where the error is nil.
+// end releases the lock after a run that returned err. over means that Every ends with the error. Otherwise Every goes on: at once if
+// the error is nil.
 func (s *schedule) end(ctx context.Context, l *Lease, r *run, err error) (over bool, _ error) {
-	released, committed := l.givenUp() // before anybody else than f may have caused it
+	released, committed := l.givenUp() // read first: so far, only f can have caused these
 	cause, ended := l.cause(), s.open.Err() != nil
 	held := cause == nil || errors.Is(cause, ErrReleased)
-	wait := backoff.Stop // until the run is repeated
+	wait := backoff.Stop // until the run is repeated; Stop: never
 	switch {
 	case released && !committed && !ended && (held || err == nil):
-		// Should that have failed, it may have been applied all the same.
+		// If f's release failed, it may still have been applied, without a record of the run.
 		byF := fmt.Errorf("%w by the function of Every: the run is not recorded", ErrReleased)
 		return true, join(byF, err, s.release(ctx, l))
 	case err == nil:
 		r.ending.Store(uint32(lockrow.FinishRun))
 	case held && !ended:
 		l.orGiveBack(func() { wait = s.retry(r.at) })
-		if s.until(s.begin(r.at)) <= 0 { // its interval is over: or else all that wait repeat the run, one after the other
+		if s.until(s.begin(r.at)) <= 0 { // the interval is over: otherwise all instances that wait would repeat the run in turn
 			wait = backoff.Stop
 		}
 		ending := lockrow.FailRun
@@ -242,26 +242,26 @@ func (s *schedule) end(ctx context.Context, l *Lease, r *run, err error) (over b
 	switch {
 	case freed != nil:
 		return false, freed
-	case l.committed.Load(), wait == backoff.Stop && !released: // or else the row tells
+	case l.committed.Load(), wait == backoff.Stop && !released: // it is recorded; in other cases the row tells
 		s.done = r.at
 	case wait != backoff.Stop:
-		return false, s.client.clk().Sleep(s.open, min(wait, s.until(s.begin(r.at)))) // the next interval is run in its time
+		return false, s.client.clk().Sleep(s.open, min(wait, s.until(s.begin(r.at)))) // not beyond the next start
 	}
 	return false, nil
 }
 
-// retry is how long to wait until an interval is run again whose run has failed; backoff.Stop where it is given up.
+// retry returns how long to wait before the failed run of an interval is repeated; backoff.Stop if it is not repeated.
 func (s *schedule) retry(at int64) time.Duration {
 	if s.job.retries != nil && s.retried != at {
 		s.retried, s.retries = at, s.job.retries()
 	}
-	if s.retries == nil { // a function that returns nil never waits, as the table's policy does
+	if s.retries == nil { // no RetryFailed, or its function returned nil: no repetition, as in table.Retry
 		return backoff.Stop
 	}
 	return s.retries.NextBackOff()
 }
 
-// release gives the lock up, and repeats that for as long as the lease goes on: on it depends whether the run is recorded.
+// release gives the lock up. It repeats that for as long as the lease lasts, since this write also records the run.
 func (s *schedule) release(ctx context.Context, l *Lease) error {
 	for {
 		bounded, cancel := s.client.clk().Detached(ctx)

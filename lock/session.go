@@ -25,7 +25,7 @@ type Session struct {
 func (c *Client) Sessions(ctx context.Context, ids ...string) ([]Session, error) {
 	wanted := make([]sessionRecord, 0, len(ids))
 	for _, id := range ids {
-		if id != "" { // of a place with a Fixed lease
+		if id != "" { // a place with a Fixed lease has no session
 			wanted = append(wanted, sessionRecord{ID: id})
 		}
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 )
 
-// sessions looks at the sessions that somebody in this process waits behind, and asks them.
+// sessions looks at the sessions of other processes for the calls that wait in this process, and puts questions to them.
 type sessions struct {
 	client *Client
 
 	mu        sync.Mutex              // guards the following; never held across I/O
-	waiting   int                     // calls that may
-	looks     map[string]*sessionLook // to come
-	questions map[string][]question   // to be put to a session; those who put them are at work
+	waiting   int                     // calls that may wait
+	looks     map[string]*sessionLook // looks to come, by session
+	questions map[string][]question   // questions to be sent, by session; for each key there is a goroutine that sends them
 }
 
 type sessionLook struct {
@@ -31,8 +31,8 @@ type question struct {
 	asked *asking
 }
 
-// look has a session looked at once, unless it will be sooner: whichever of several callers is faster, the earliest of their looks
-// is sent.
+// look asks for one look at a session, unless an earlier look is due already. So of several callers, in whatever order they come, the
+// earliest look is sent.
 func (s *sessions) look(id string, in time.Duration) {
 	c := s.client
 	key, ok := c.others.Key(id)
@@ -64,7 +64,7 @@ func (s *sessions) look(id string, in time.Duration) {
 	})
 }
 
-// wait counts the calls that may wait, and returns how many do. The last one takes all looks along.
+// wait adds to the number of calls that may wait, and returns it. When the last call has ended, all looks to come are cancelled.
 func (s *sessions) wait(more int) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,12 +77,12 @@ func (s *sessions) wait(more int) (n int) {
 	return s.waiting
 }
 
-// askTogether is how long a question waits for others that are put to the same session.
+// askTogether is how long a question waits for other questions to the same session, so that they share a request.
 const askTogether = 100 * time.Millisecond
 
-// ask puts a question to a session, in the background. Questions to one session share a request, and one request is
-// under way at a time. A ticket is not asked about again before the time has doubled that it has been first: a ghost is
-// gone after the first question, and a holder may hold for days. Where the request fails it is, with the next look.
+// ask puts a question to a session, in the background. Questions to one session share a request, and one request is under way at a
+// time. A ticket is asked about again only when it has held for twice as long: the first question removes a ghost, and a holder may
+// hold for days. If the request fails, the question is asked again with the next look.
 //
 // Cost: one conditional write, or none.
 func (s *sessions) ask(id string, q question) {
@@ -100,7 +100,7 @@ func (s *sessions) ask(id string, q question) {
 			if len(list) == 0 {
 				return
 			}
-			if wait = askTogether; len(list) == session.MaxAsked { // there may be more, which have waited
+			if wait = askTogether; len(list) == session.MaxAsked { // there may be more questions, which have waited already
 				wait = 0
 			}
 			texts := make([]session.Question, len(list))
@@ -108,12 +108,12 @@ func (s *sessions) ask(id string, q question) {
 				texts[i] = q.Question
 			}
 			switch err := c.others.Ask(c.closing, id, texts...); {
-			case errors.Is(err, session.ErrBusy): // until its next renewals
+			case errors.Is(err, session.ErrBusy): // its mailbox is full until its next renewals
 				s.mu.Lock()
 				s.questions[id] = append(list, s.questions[id]...)
 				s.mu.Unlock()
 				wait = c.config.Lease / 4
-			case err != nil && !errors.Is(err, session.ErrNobody): // whose row tells soon
+			case err != nil && !errors.Is(err, session.ErrNobody): // after ErrNobody, the next look shows that the session has ended
 				for _, q := range list {
 					q.asked.failed.Store(true)
 				}

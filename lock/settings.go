@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// settings are the fields of Config that have a value to write down: a field is made one by a row here.
+// settings lists the fields of Config that JSON and the environment can set. A field becomes one of them by a row here.
 func (c *Config) settings() []settings.Setting {
 	return []settings.Setting{
 		{Name: "lease", Field: &c.Lease, Check: within(&c.Lease, MinLease, MaxLease)},
@@ -58,7 +58,7 @@ func short(text *string, most int) func() string {
 	}
 }
 
-// oneField reports what is wrong with a template whatever the delimiter. New compiles it with that of its table.
+// oneField reports what is wrong with a template, with any delimiter. New compiles it again, with the delimiter of its table.
 func oneField(text *string, field string) func() string {
 	return func() string {
 		_, err := template(func(text string) (*keys.Template, error) { return keys.NewTemplate(text) }, *text, field)

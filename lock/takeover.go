@@ -14,41 +14,41 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// action is what is to be done about a ticket that holds.
+// action is what to do about a ticket that holds.
 type action uint8
 
 const (
 	fine   action = iota
-	ghost         // it is this process's, and nobody answers for it: remove it
-	evict         // its session is marked dead, or its own lease has ended: remove it
-	silent        // its session may be marked dead: do so, then remove it
-	ask           // it has been first for long: ask whether its process knows it
+	ghost         // the ticket is this process's, and nobody answers for it: remove it
+	evict         // its session is marked as dead, or its Fixed lease has ended: remove it
+	silent        // its session can be marked as dead: mark it, then remove the ticket
+	ask           // it has held for long: ask its process whether it knows the ticket
 )
 
-// leastSeen is how long a lease of its own has to be seen to be first before it can be taken for ended: one that has come to be
-// first counts from when its waiter notices, which looks at least every 750 ms.
+// leastSeen is how long a Fixed lease must at least be seen to hold before it counts as ended, unless its recorded end is past. After a
+// wait, the lease counts from when its waiter notices that it is first, and the next in line looks at least every 750 ms.
 const leastSeen = time.Second
 
 // suspect is what is known of a ticket that holds.
 type suspect struct {
-	session string        // empty for a lease of its own
-	lease   time.Duration // its own, or its session's
-	since   time.Duration // for how long it was seen to hold, under this fence
-	silent  time.Duration // for how long it was not renewed, as far as is known
-	dead    bool          // its session is marked dead
-	wait    time.Duration // until it may be taken for dead, unless it shows life
-	looked  time.Duration // how long ago its session was looked at; never within its lease
-	own     bool          // it is of this process
+	session string        // empty for a Fixed lease
+	lease   time.Duration // length of its Fixed lease, or of its session's lease
+	since   time.Duration // how long it was seen to hold under this fence, and since its last Renew
+	silent  time.Duration // how long it was not renewed, as far as is known
+	dead    bool          // its session is marked as dead
+	wait    time.Duration // how long until it may be taken for dead, unless it shows life
+	looked  time.Duration // how long ago its session was looked at; the constant never if not within its lease
+	own     bool          // the ticket is this process's
 	claimed bool          // somebody in this process answers for it
-	asked   bool          // its process was asked about it lately
-	ahead   int           // tickets that wait before the own one, which act first
+	asked   bool          // its process was asked about it, and must not be asked again yet
+	ahead   int           // how many tickets of other sessions wait before the own ticket; they act first
 }
 
-// turn is for how long a ticket holds before this one acts, after those ahead: the next one after a lease, all others before
-// two are over, or the dead would delay those behind them by a time that grows with the square of their number.
+// turn is how long the holder must hold, or be silent, before the own ticket acts, so that the tickets ahead act first: a lease for the
+// next in line, less than two for all others. With a lease more per place, n dead waiters would cause a delay of about n² leases.
 func (s suspect) turn() time.Duration { return 2*s.lease - s.lease/time.Duration(s.ahead+1) }
 
-// untilAsked is how long it takes until the ticket's process may be asked about it; 0 or less where it may be, or is not to be.
+// untilAsked is how long until the ticket's process may be asked about it. It is 0 or less if it may be asked now, or must not be asked.
 func (s suspect) untilAsked() time.Duration {
 	if s.session == "" || s.own || s.asked {
 		return 0
@@ -60,7 +60,7 @@ func (s suspect) judge() action {
 	switch {
 	case s.own && !s.claimed:
 		return ghost
-	case s.own, s.lease == 0, s.wait <= 0 && s.ahead > 0 && s.silent < s.turn():
+	case s.own, s.lease == 0, s.wait <= 0 && s.ahead > 0 && s.silent < s.turn(): // claimed; zero value; or those ahead act first
 	case s.dead, s.session == "" && s.wait <= 0:
 		return evict
 	case s.wait <= 0:
@@ -71,12 +71,12 @@ func (s suspect) judge() action {
 	return fine
 }
 
-// never is for what was not looked at.
+// never is the value of suspect.looked if the session was not looked at within its lease.
 const never = time.Duration(math.MaxInt64)
 
-// look is in how long the session is to be looked at, if at all, where the row is in next. All who begin to wait look at one of which
-// nothing is known. Then the first two of those who wait behind it do, once a quarter of a lease has gone by since it was looked
-// at: the second one takes over where the first has died as well. The others do once it would have been taken for dead.
+// look is in how long to look at the holder's session, if at all. next is in how long the row is looked at. A waiter that begins to wait
+// looks if the session was not looked at within its lease. Then only the first two waiters look, a quarter of a lease after the last
+// look: the second is there in case the first has died, too. All others look once the holder has held for a lease.
 func (s suspect) look(next time.Duration, begins bool) (in time.Duration, wanted bool) {
 	switch {
 	case s.session == "" || s.own:
@@ -88,7 +88,7 @@ func (s suspect) look(next time.Duration, begins bool) (in time.Duration, wanted
 	return 0, false
 }
 
-// suspect is what is known of the holder at a place, without a request, by a ticket that waits.
+// suspect is what the entry knows of a holder, without a request; the zero value if its own ticket holds. of is the holder's place.
 func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	c, holder, place := e.client, row.Line[of], row.Place(e.ticket.ID)
 	if row.Granted(e.ticket.ID) {
@@ -109,16 +109,16 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 		look := c.others.Suspect(s.session)
 		s.own, s.dead, s.wait, s.silent = c.isOwn(s.session), look.Dead, look.Wait, look.Silent
 		s.lease, s.looked = cmp.Or(look.Lease, c.config.Lease), look.Age
-		if !look.Known { // it may have been renewed often
+		if !look.Known { // it may have been renewed many times since it was last looked at
 			s.looked, s.silent = never, 0
-			// It is marked by its record alone where that costs one write: for each try before a full line, or for each of many
-			// holders, it is looked at before; unless its lease is so short that each look is out of date by the next try.
+			// To mark it by its recorded end alone costs a write, for each try before a full line and for each of several holders. So
+			// there a look comes first, unless the session's lease is so short that the look is out of date by the next try.
 			if (look.Lease == 0 || look.Lease >= c.config.Lease) && (place < 0 || row.Holders() > 1) || !c.past(row.HeldSince(of)+s.lease.Milliseconds()) {
 				s.wait = c.config.Lease / 4
 			}
 		}
 	}
-	if place < 0 { // the line is full
+	if place < 0 { // the own ticket is not in the line, which is full
 		return s
 	}
 	if s.ahead = row.ForeignBefore(place, s.session); s.ahead > 0 && s.wait <= 0 && !s.own {
@@ -127,8 +127,8 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	return s
 }
 
-// livingBefore is how many tickets that wait before a place are neither of a dead session, nor of one that may be, nor of that of
-// the holder. Sessions that nothing is known of are looked at.
+// livingBefore is how many tickets wait before a place, without those of the holder's session and of sessions that are, or may be, dead.
+// Tickets of sessions that are not known count, and these sessions are looked at.
 func (e *entry) livingBefore(row *lockrow.Row, place int, holder string) (n int) {
 	for _, t := range row.Line[row.Holders():place] {
 		id := t.Session()
@@ -137,7 +137,7 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, holder string) (n int)
 		}
 		look := e.client.others.Suspect(id)
 		if id != "" && !look.Known && !e.client.isOwn(id) {
-			e.client.sessions.look(id, minLook) // all of them by one request
+			e.client.sessions.look(id, minLook) // after minLook, so that all of them share a request
 		}
 		if id == "" || !look.Known || look.Wait > 0 {
 			n++
@@ -146,7 +146,7 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, holder string) (n int)
 	return n
 }
 
-// act does what has to be done about those who hold. It returns the row where that has changed it.
+// act does what is necessary about each holder, until the row has changed. It returns the changed row; nil if there is no change.
 func (e *entry) act(ctx context.Context, row *lockrow.Row) (after *lockrow.Row, err error) {
 	for place := 0; place < row.Holders() && after == nil && err == nil; place++ {
 		after, err = e.actOn(ctx, row, place)
@@ -180,7 +180,7 @@ func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockro
 	return e.evict(ctx, row, places)
 }
 
-// evict removes tickets of a dead holder. It returns the row after that, or as somebody else has changed it.
+// evict removes tickets of a dead holder, or a ghost. It returns the row after that, or the row that somebody else has changed before.
 func (e *entry) evict(ctx context.Context, row *lockrow.Row, places []int) (*lockrow.Row, error) {
 	c := e.client
 	item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, places, c.change(row)), table.ReturnNew)
@@ -194,7 +194,7 @@ func (e *entry) evict(ctx context.Context, row *lockrow.Row, places []int) (*loc
 	return &after, nil
 }
 
-// rowOf is the row that answered a write, or refused it.
+// rowOf is the row in the answer to a write, or in its refusal. A refusal without a row gives the zero Row.
 func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused bool, _ error) {
 	var failed *table.ConditionError
 	if refused = errors.As(err, &failed); refused {
@@ -210,17 +210,17 @@ func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused boo
 	return row, refused, err
 }
 
-// replaceDead takes locks from holders that died long ago, behind whom nobody waits. held is the refusal,
-// which it returns where anybody else is in the way.
+// replaceDead takes locks whose holders died long ago, if nobody who may be alive waits behind them. held is the refusal of the try. It
+// is returned if somebody is in the way. A try watches no holder, so recorded times must tell that a holder is dead.
 func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	c := a.client
 	for _, e := range a.entries {
-		for row := *e.row.Load(); len(row.Line) > 0; { // each row is judged anew: others may have come
+		for row := *e.row.Load(); len(row.Line) > 0; { // each new row is judged again: others may have come
 			dead := a.longDead(ctx, &row)
-			if dead == nil || len(row.Line) > row.Holders() && len(dead) < len(row.Line) { // somebody waits
+			if dead == nil || len(row.Line) > row.Holders() && len(dead) < len(row.Line) { // somebody who may be alive waits
 				return held
 			}
-			if len(row.Line) == 1 && row.Permits == 0 { // to be replaced
+			if len(row.Line) == 1 && row.Permits == 0 { // Replace, below, puts the new ticket into the place of the dead one
 				break
 			}
 			item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, &row, dead, c.change(&row)), table.ReturnNew)
@@ -245,25 +245,25 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	})
 }
 
-// longDead is the places of holders that are dead, and that nobody has watched. It marks their sessions so.
+// longDead is the places of tickets whose processes died long ago; nil if another ticket is in the way. It marks their sessions as dead.
 func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []int) {
 	a.client.lookAt(ctx, row)
 	for place := range row.Line {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case place > 0 && row.Line[place].Length > 0: // its lease begins when it comes to hold
+		case place > 0 && row.Line[place].Length > 0: // no time tells, since a Fixed lease begins when its ticket comes to hold
 			return nil
 		case a.isLongDead(ctx, row, place):
 			places = append(places, place)
-		case row.Permits == 0 || len(row.Line) > row.Holders(): // of readers, and where anybody waits, all have to be
+		case row.Permits == 0 || len(row.Line) > row.Holders(): // here all must be dead; otherwise one dead permit is enough
 			return nil
 		}
 	}
 	return places
 }
 
-// lookAt reads the sessions of holders that may be dead, if they are several: those that live cost no write each, then.
+// lookAt reads the sessions of holders that may be dead, if there are several. Otherwise each of them that lives would cost a write.
 //
 // Cost: half a read unit each, in one request.
 func (c *Client) lookAt(ctx context.Context, row *lockrow.Row) {
@@ -288,12 +288,12 @@ func (c *Client) lookAt(ctx context.Context, row *lockrow.Row) {
 	}
 }
 
-// heldLong reports whether a holder came so long ago that its lease may have ended, as far as the row tells.
+// heldLong reports whether a ticket has held or waited for so long that its lease may have ended, as far as the row tells.
 func (c *Client) heldLong(row *lockrow.Row, place int) bool {
 	return c.past(row.HeldSince(place) + c.config.Lease.Milliseconds())
 }
 
-// markDead marks a session dead, unless it lives. It ends with ctx. The request does not, since others may share it.
+// markDead marks a session as dead, unless it lives. It returns when ctx ends. The request goes on, since others may share it.
 func (c *Client) markDead(ctx context.Context, id string) (dead bool, err error) {
 	if ctx.Err() != nil {
 		return false, causeOf(ctx)

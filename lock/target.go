@@ -14,7 +14,7 @@ type Target struct {
 }
 
 // Name is a lock with a name. Its row has a partition of its own. A name has 1 to 512 bytes of UTF-8. (Characters that the key's
-// template escapes count twice: a name of which nearly all are such can be too long for the sort key.)
+// template escapes count twice: a name that consists almost only of these can be too long for the sort key.)
 func Name(name string) Target { return Target{name: name} }
 
 // Beside is the lock of the row with the given key. The lock's row is in the same item collection, so one query reads
@@ -41,7 +41,7 @@ func (c *Client) Key(t Target) (keys.Key, error) {
 	return key, wrap("key", err)
 }
 
-// key is where the lock's row is: what the entity of lock rows makes of a Record.
+// key returns the key of the lock's row. The entity of lock rows makes the same key of a Record.
 func (c *Client) key(t Target) (keys.Key, error) {
 	pk, of := t.beside.PK, t.beside.SK
 	var err error

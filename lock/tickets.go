@@ -16,15 +16,14 @@ import (
 
 // claimant answers for a ticket of this process: a lease, an entry that waits, or the target of a pass.
 type claimant interface {
-	// answer reports whether a question is answered. One that is not comes again with the next renewal.
+	// answer reports whether a question is answered. If not, the question comes again with the next renewal.
 	answer(ctx context.Context, q session.Question) bool
-	// last is the lock's row as it was seen last; nil where it was not.
+	// last is the lock's row as last seen; nil if none is known.
 	last() *lockrow.Row
 }
 
-// tickets are those that this process answers for. A ticket of its session that is not among them is a
-// ghost: a request has entered it that was applied late. No ticket is used twice, so a ghost is
-// recognised whenever it is seen.
+// tickets has the tickets that this process answers for. Any other ticket of its session is a ghost: a late request has entered it. No
+// ticket is used twice, so a ghost is recognised whenever it is seen.
 type tickets struct {
 	mu    sync.Mutex
 	known map[string]claimant
@@ -43,7 +42,7 @@ func (c *Client) newTicket(r *request, s *session.Session) lockrow.Ticket {
 	return t
 }
 
-// set records who answers for a ticket. An entry does before the request is sent that enters it.
+// set records who answers for a ticket. An entry calls it before its request is sent, or else the ticket could be taken for a ghost.
 func (t *tickets) set(id string, by claimant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,8 +61,8 @@ func (t *tickets) find(id string) claimant {
 	return t.known[id]
 }
 
-// leases are those that go on and that which selects, in the order of their keys: maps have no order, and the same run is to
-// send the same requests.
+// leases returns those leases that go on and match which, in the order of their keys: a map has no order, and a simulation that is
+// repeated must send the same requests.
 func (t *tickets) leases(which func(*Lease) bool) []*Lease {
 	list := t.all()
 	list = slices.DeleteFunc(list, func(l *Lease) bool { return !which(l) })
@@ -73,7 +72,7 @@ func (t *tickets) leases(which func(*Lease) bool) []*Lease {
 	return list
 }
 
-// all are the leases that go on, in no order.
+// all returns the leases that go on, in no particular order.
 func (t *tickets) all() (list []*Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +84,7 @@ func (t *tickets) all() (list []*Lease) {
 	return list
 }
 
-// seen is a lock's row as the goroutine of this process knows it that has the process's place; nil where nobody has it.
+// seen is a lock's row as known to the goroutine that has this process's place in the line; nil if no goroutine has it.
 func (c *Client) seen(key keys.Key) *lockrow.Row {
 	if by := c.tickets.find(c.queues.Ticket(key)); by != nil {
 		return by.last()
@@ -110,10 +109,10 @@ func (c *Client) asked(ctx context.Context, q session.Question) bool {
 	return err == nil || ctx.Err() == nil && !c.table.Retryable(err)
 }
 
-// remove takes a ticket of this process out of a line, wherever it stands, also out of a row that is not in
-// order. It was seen last in row, or in item; nil where it was not.
+// remove takes a ticket of this process out of a line, from any place, also out of a malformed row. The ticket was last seen in row,
+// or in item if the row is malformed. Both are nil if it was not seen.
 //
-// Cost: one conditional write, and one consistent read without a row.
+// Cost: one conditional write, and one consistent read if row and item are nil.
 func (c *Client) remove(ctx context.Context, key keys.Key, id string, row *lockrow.Row, item table.Item) error {
 	rows := c.layout.rows
 	_, err := c.repeater.Do(ctx, attempt.Timeout(c.config.Lease), func(ctx context.Context) (err error) {
@@ -148,13 +147,13 @@ func (c *Client) remove(ctx context.Context, key keys.Key, id string, row *lockr
 		if row, item = nil, failed.Item; item == nil {
 			return nil
 		}
-		return attempt.ErrAgain // the line has moved
+		return attempt.ErrAgain // the row has changed: item shows it
 	})
 	return err
 }
 
-// change is what a change of the first place writes, by anybody but its holder. row is what was seen
-// before it: what its holder wanted kept for longer (Every) is.
+// change is what anybody except the holder writes with a change of the first place. row is the row before the change: if its holder
+// keeps it for longer than the retention (Every), it stays for as long.
 func (c *Client) change(row *lockrow.Row) lockrow.Change {
 	return lockrow.Change{Since: c.now(), TTL: max(c.ttl(0), row.TTL)}
 }

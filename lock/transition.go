@@ -17,22 +17,22 @@ import (
 )
 
 type status struct {
-	repeats atomic.Bool // a goroutine releases in the holder's place, or has done so
-	unused  atomic.Bool // nothing depends on the session any more
+	repeats atomic.Bool // a goroutine repeats the release for the holder, or has done so
+	unused  atomic.Bool // the lease has given its session back (Unuse)
 
 	mu    sync.Mutex // guards the following; never held across I/O
 	state lease.State
-	gave  bool        // a release has begun while it was held
-	place *place      // of the process in the line; nil where it has another one there
-	loss  error       // why it has ended by time, or has been found lost; nil while neither
-	got   time.Time   // monotonic: when the caller got it; zero before
-	limit *clock.Term // of MaxHold; nil for none
+	gave  bool        // a release has begun while the lock was held
+	place *place      // the process's place in the line; nil if this lease does not have it
+	loss  error       // why the lease expired or was lost; nil if neither
+	got   time.Time   // monotonic: when the caller got the lease; zero before
+	limit *clock.Term // the term of MaxHold; nil without MaxHold
 	kept  time.Time   // monotonic: when the row's deletion was put off last
-	doubt time.Time   // monotonic: when a commit may have been applied last without an answer; zero for never
+	doubt time.Time   // monotonic: when a commit without an answer was sent last; zero for never
 }
 
-// doubtCommit records that a commit may have been applied, or may yet be. Renewals find out (see due). For a lease of its own a
-// goroutine does, if somebody waits who may hold the lock by now. The turn is taken.
+// doubtCommit records that a commit may have been applied, or may yet be. Renewals find out (see due). A Fixed lease has no renewals: for
+// it a goroutine finds out, if the commit passes the lock to a goroutine that may hold it by now. The turn is taken.
 func (l *Lease) doubtCommit() {
 	c, s := l.client, &l.status
 	s.mu.Lock()
@@ -52,19 +52,19 @@ func (l *Lease) doubtCommit() {
 	})
 }
 
-// mayCommit reports whether a commit without an answer may yet be applied. It is called with status.mu held.
+// mayCommit reports whether a commit without an answer may still be applied. The caller holds status.mu.
 func (l *Lease) mayCommit() bool {
 	return !l.status.doubt.IsZero() && l.client.clk().Ago(l.status.doubt) < latest
 }
 
-// inDoubt reports whether a commit may have been applied.
+// inDoubt reports whether a commit without an answer may have been applied.
 func (l *Lease) inDoubt() bool {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
 	return !l.status.doubt.IsZero()
 }
 
-// termCause is why the lease has ended by time; nil while it goes on.
+// termCause ends the lease if its term has ended, and returns why; nil while the term goes on.
 func (l *Lease) termCause() error {
 	if cause := l.term.Cause(); cause != nil {
 		l.termEnded(cause)
@@ -81,7 +81,7 @@ func (l *Lease) termEnded(cause error) {
 	}
 }
 
-// letGo drops a pass that may have been applied, after a write under way: or nobody would take its ticket for a ghost.
+// letGo drops the target of a pass in doubt, after a write under way. Until then nobody takes its ticket for a ghost.
 func (l *Lease) letGo() {
 	c := l.client
 	c.tryRun(func() {
@@ -91,7 +91,7 @@ func (l *Lease) letGo() {
 		to := l.turn.target
 		l.dropTarget()
 		l.turn.end()
-		if to != nil && to.session == nil { // nothing tells later whose ghost it is
+		if to != nil && to.session == nil { // a Fixed ticket does not show whose ghost it is: remove it now
 			c.withdraw(c.closing, nil, func(ctx context.Context) (done bool) {
 				return !c.passes(c.remove(ctx, l.key, to.ticket.ID, nil, nil))
 			})
@@ -99,13 +99,13 @@ func (l *Lease) letGo() {
 	})
 }
 
-// endOf is why the lease has ended whose session, or whose own term, has.
+// endOf returns the error of a lease whose term has ended with cause.
 func (l *Lease) endOf(cause error) error {
 	switch {
 	case errors.Is(cause, session.ErrDead):
 		return ErrStolen
 	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
-		return ErrReleased // or it is about to be
+		return ErrReleased // it is released, or about to be
 	}
 	if failed := l.term.Failure(); failed != nil {
 		return fmt.Errorf("%w; last renewal: %w", ErrExpired, failed)
@@ -113,30 +113,29 @@ func (l *Lease) endOf(cause error) error {
 	return ErrExpired
 }
 
-// givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
-// have.
+// givenUp reports whether the holder has released the lock, or tried to, and whether a commit was or may have been applied.
 func (l *Lease) givenUp() (released, committed bool) {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
 	return l.status.gave, l.committed.Load() || !l.status.doubt.IsZero()
 }
 
-// giveBack releases a lease that its caller never saw.
+// giveBack releases a lease that its caller never got, or whose function has panicked.
 func (l *Lease) giveBack() {
 	ctx, cancel := l.client.clk().Detached(context.Background())
 	defer cancel()
 	_ = l.release(ctx)
 }
 
-// cause is why the lease was lost, or else why its context has ended; nil while it goes on. A context that
-// told first that others ask for the lock does not tell of a loss after that.
+// cause returns why the lease was lost, or else why its context has ended; nil while the lease goes on. The context alone is not
+// enough: if it ended with ErrRevoked, it does not show a later loss.
 func (l *Lease) cause() error {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
 	return cmp.Or(l.status.loss, context.Cause(l.ctx))
 }
 
-// over is why a lease that is over does not hold the lock any more; nil while it may.
+// over returns why the lease does not hold the lock any more; nil while it may hold it.
 func (l *Lease) over() error {
 	l.status.mu.Lock()
 	state, loss := l.status.state, l.status.loss
@@ -159,8 +158,7 @@ func (l *Lease) is() lease.State {
 	return l.status.state
 }
 
-// on takes the lease to its next state, and carries out what follows from that. cause is why, where the
-// event does not tell.
+// on takes the lease to its next state, and carries out the effects. cause is the reason; nil if the event alone tells it.
 func (l *Lease) on(event lease.Event, cause error) {
 	cause = cmp.Or(cause, [...]error{lease.Ask: ErrRevoked, lease.GivenUp: ErrReleased, lease.Taken: ErrStolen}[event])
 	s := &l.status
@@ -184,12 +182,12 @@ func (l *Lease) on(event lease.Event, cause error) {
 		l.forget()
 	}
 	if got.IsZero() {
-		return // nobody has had it
+		return // no caller ever had the lease
 	}
 	if ended {
 		l.client.metrics.record(l.ctx, holdDuration, l.client.clk().Ago(got))
 	}
-	if effects.Has(lease.Tell) && (event != lease.End || errors.Is(cause, ErrLost)) { // or else Close ends it, and says so
+	if effects.Has(lease.Tell) && (event != lease.End || errors.Is(cause, ErrLost)) { // an End without a loss comes from Close, which tells it
 		l.tell(event, cause)
 	}
 	if effects.Has(lease.GiveUp) {
@@ -209,12 +207,12 @@ func (l *Lease) tell(event lease.Event, cause error) {
 		c.metrics.count(l.ctx, losses, lossOf(cause))
 		c.config.Logger.Warn("lock: lost", "fence", l.holding.Fence, "cause", cause)
 		if f := c.config.OnLost; f != nil {
-			go f(l, cause) // the application's own, which may Close the client
+			go f(l, cause) // not by tryRun: f may call Close, which waits for those goroutines
 		}
 	}
 }
 
-// repeat releases in the holder's place, after a time, and tries again until the lease is over. It does so once.
+// repeat starts a goroutine that releases for the holder after a time, and tries again until the lease is over. Only the first call counts.
 func (l *Lease) repeat(in time.Duration) {
 	c := l.client
 	if l.status.repeats.Swap(true) {
@@ -224,26 +222,26 @@ func (l *Lease) repeat(in time.Duration) {
 		if c.clk().Sleep(c.closing, in) != nil {
 			return
 		}
-		c.repeat(c.closing, l.betweenTries(), func(ctx context.Context) (done bool) { // in the end, Close releases it
+		c.repeat(c.closing, l.betweenTries(), func(ctx context.Context) (done bool) { // if Close begins, Close releases the lock
 			_ = l.release(ctx)
 			return l.is().Over() || l.termCause() != nil
 		})
 	})
 }
 
-// repeatOwn has the release of a lease of its own repeated, which no renewal does.
+// repeatOwn repeats the release of a Fixed lease. For other leases, renewals of the session do that.
 func (l *Lease) repeatOwn() {
 	if l.session == nil && !l.is().Over() {
 		l.repeat(l.betweenTries())
 	}
 }
 
-// betweenTries is how long it takes until something is tried again for the lease.
+// betweenTries returns the time between two tries to release the lease.
 func (l *Lease) betweenTries() time.Duration {
 	return min(l.request.length(l.client), l.client.config.Lease) / 8
 }
 
-// forget lets go of what the lease needs while it goes on.
+// forget frees what the lease needs only while it lasts: its entry in tickets, its term, its session and its place.
 func (l *Lease) forget() {
 	c := l.client
 	c.tickets.drop(l.holding.ID)
@@ -270,7 +268,7 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 		if q.Fence == l.holding.Fence {
 			return true
 		}
-		// A ghost may be first under its ticket: the lock was lost, or a commit has no answer.
+		// The ticket is first under another fence: as a ghost, if the lock was lost or a commit without an answer was applied.
 		if l.turn.taken() || l.turn.take(ctx) != nil {
 			return false
 		}
@@ -287,7 +285,7 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 		return err == nil
 	case session.Forced:
 		row, err := l.client.read(ctx, l.key)
-		back := l.holding.Kind == lockrow.Shared && q.Fence == l.holding.Fence // by a late copy of its entry
+		back := l.holding.Kind == lockrow.Shared && q.Fence == l.holding.Fence // a late copy of its entry may have brought it back
 		if err == nil && (back || !row.Holds(l.holding)) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
 			l.on(lease.Taken, nil)
 			l.letGo()

@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
-// until is ctx, ended by any of others as well, with the cause of that. stop lets go of them, and ends it.
+// until returns a context that ends with ctx or with any of others, with the cause of that one. stop ends it and lets go of others.
 func until(ctx context.Context, others ...context.Context) (ended context.Context, stop func()) {
 	ctx = checked(ctx)
 	inner, cancel := context.WithCancelCause(ctx)
@@ -23,7 +23,7 @@ func until(ctx context.Context, others ...context.Context) (ended context.Contex
 	}
 }
 
-// untilOthers has ended for everybody who asks as soon as its parent or one of others has. The functions that listen to them
+// untilOthers has ended as soon as its parent or one of others has, since Err checks them. The functions that context.AfterFunc calls
 // run in goroutines of their own, and may be late.
 type untilOthers struct {
 	context.Context
@@ -46,11 +46,11 @@ func (u *untilOthers) Err() error {
 	return u.Context.Err()
 }
 
-// Value is also what context.Cause asks, and contexts that are made of this one.
+// Value checks first whether the context has ended: context.Cause calls Value, and so do contexts that are derived from this one.
 func (u *untilOthers) Value(key any) any {
 	_ = u.Err()
 	return u.Context.Value(key)
 }
 
-// checked is ctx. In place of a nil context it is one that has ended, with an error that matches ErrInvalid.
+// checked returns ctx. For a nil context, it returns one that has ended already, with an error that matches ErrInvalid.
 func checked(ctx context.Context) context.Context { return nilctx.Checked(ctx, ErrInvalid) }

@@ -64,7 +64,7 @@ func (c *Client) View(ctx context.Context, target Target, list []keys.Key, opts 
 	err := c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
 		items, err := c.table.TransactGet(ctx, append(slices.Clip(list), key))
 		if err == nil {
-			err = c.checkRegion(ctx) // after the read, which refuses bad keys before anything is sent
+			err = c.checkRegion(ctx) // after the read, since that refuses bad keys before anything is sent
 		}
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func (c *Client) View(ctx context.Context, target Target, list []keys.Key, opts 
 	return v, wrap("view", err)
 }
 
-// viewOf makes a view of rows, the last of which is the lock's.
+// viewOf makes a View of items. The last item is the lock's row; nil if there is none.
 func (c *Client) viewOf(target Target, items []table.Item, how viewing) (*View, error) {
 	last := len(items) - 1
 	v := &View{Rows: items[:last:last]}

@@ -18,13 +18,13 @@ import (
 )
 
 var (
-	// errAnew asks for new tickets: a present one is not in its line any more.
+	// errAnew means that a ticket is not in its line any more: the call needs new tickets.
 	errAnew = errors.New("the ticket has left the line")
 
 	errStopped = errors.New("Config.Backoff has stopped")
 )
 
-// line enters the lines and waits in them until all tickets are first.
+// line enters the lines and waits in them until all tickets hold.
 func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 	a.client.sessions.wait(1)
 	defer a.client.sessions.wait(-1)
@@ -59,7 +59,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 			return nil, cmp.Or(a.heldBy(), ErrHeld)
 		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && (a.fixed == 0 || !errors.Is(err, ErrExpired)):
 			a.back = ended
-		case (a.waited || a.behind) && a.client.passes(err): // an outage: waiting goes on for as long as the caller wants
+		case (a.waited || a.behind) && a.client.passes(err): // an outage does not end a wait that has begun
 			a.back, wait = true, a.client.clk().Jitter(time.Second)
 		default:
 			return nil, err
@@ -73,17 +73,17 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 	}
 }
 
-// apart is how long a waiter that comes back waits once there is a session again: a table that has just come back as well gets some
-// 500 of them a second from one process. It goes by the old ticket and not by chance, since they all wake at once, in any order, and
-// the same run is to send the same requests.
+// apart is how long a waiter that comes back waits before it enters again, once there is a session. So one process sends some 500
+// entries a second to a table that may have just recovered from an outage. The time follows from the old ticket and not from chance: all
+// waiters wake at once, in any order, and a simulation that is repeated must send the same requests.
 func (a *acquisition) apart() time.Duration {
 	sum := sha256.Sum256([]byte(a.entries[0].ticket.ID))
 	all := time.Duration(a.client.sessions.wait(0)) * 2 * time.Millisecond
 	return time.Duration(float64(all) * float64(binary.BigEndian.Uint32(sum[:])) / math.MaxUint32)
 }
 
-// enterAnyhow enters the lines. Where the holder of a free lock writes something beside its ticket, it
-// first tries to do so in one request.
+// enterAnyhow enters the lines. If the call writes more than its tickets (a payload, or the start of a run), it first tries whether
+// the locks are free: then one request writes everything.
 func (a *acquisition) enterAnyhow(ctx context.Context) error {
 	if a.writes() && !a.waited && !a.run.waits() {
 		err := a.enter(ctx, true)
@@ -96,16 +96,16 @@ func (a *acquisition) enterAnyhow(ctx context.Context) error {
 	return a.enter(ctx, false)
 }
 
-// makeRoom does what has to be done about the first tickets of lines that are full: all who stand in one may have died. It
-// reports whether a line has changed.
+// makeRoom acts on the holders of lines that are full, since all processes with a ticket in such a line may have died. It reports
+// whether a line has changed.
 func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 	for _, e := range a.entries {
 		row := e.row.Load()
-		if !e.news || len(row.Line) < lockrow.Cap { // it has not refused this time
+		if !e.news || len(row.Line) < lockrow.Cap { // this line has not refused the last try
 			continue
 		}
 		for of := range row.Holders() {
-			if s := e.suspect(row, of); s.looked == never && s.since >= minLook { // it held with an earlier try, too
+			if s := e.suspect(row, of); s.looked == never && s.since >= minLook { // an earlier try has found it holding, too
 				a.client.sessions.look(s.session, minLook)
 			}
 		}
@@ -118,7 +118,7 @@ func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 	return room, nil
 }
 
-// lobby is how long to wait until the line may have room.
+// lobby is how long to wait until a full line may have room, after the given number of tries in vain.
 func (a *acquisition) lobby(tries int) time.Duration {
 	row := slices.MaxFunc(a.entries, func(d, e *entry) int { return len(d.row.Load().Line) - len(e.row.Load().Line) }).row.Load()
 	est := a.client.estimate(row, len(row.Line))
@@ -137,9 +137,9 @@ func (a *acquisition) stand(ctx context.Context) error {
 		ended = a.session.Ended()
 	}
 	for waited := false; ; waited = true {
-		select { // before what a look has found: a select takes either
+		select { // comes before acting on a look: the select below takes any case that is ready
 		case <-ended:
-			return errAnew // its session takes the tickets along
+			return errAnew // the tickets have ended with their session
 		case <-ctx.Done():
 			return causeOf(ctx)
 		default:
@@ -183,8 +183,8 @@ func (a *acquisition) stand(ctx context.Context) error {
 	}
 }
 
-// third goes off when something has to be renewed while some tickets are first, and the others are waited for: leases of
-// their own, or else the deletion of their rows is to be put off.
+// third is the timer for renewFirst while some tickets are first and the call still waits for the others. It goes off after a third of
+// a Fixed lease; under a session after prolongEvery, when the deletion of the rows must be put off.
 func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 	if first == 0 {
 		return nil, func() {}
@@ -197,12 +197,12 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 	return t.C(), func() { t.Stop() }
 }
 
-// renewFirst renews the tickets that are first after a wait, where they have leases of their own. Those count
-// from there, and so does MaxHold. For others it puts off the deletion of their rows, after a long wait.
+// renewFirst is called after a wait. It renews the Fixed leases of tickets that are first: these leases, and MaxHold, count from then
+// on. For a call under a session that has waited for several locks for prolongEvery, it puts off the deletion of their rows instead.
 func (a *acquisition) renewFirst(ctx context.Context) error {
 	c := a.client
 	start, long := c.clk().Instant(), len(a.entries) > 1 && c.clk().Ago(a.start.Mono) >= prolongEvery
-	err := attempt.Each(a.entries, func(e *entry) (err error) { // several at once: together they may take longer than a lease
+	err := attempt.Each(a.entries, func(e *entry) (err error) { // in parallel: one after the other, they could take longer than a lease
 		row := *e.row.Load()
 		if !row.Granted(e.ticket.ID) {
 			return nil
@@ -213,7 +213,7 @@ func (a *acquisition) renewFirst(ctx context.Context) error {
 			_, err = c.renewOwn(ctx, e.key, h, row, &a.request, nil)
 		case long:
 			_, err = c.prolong(ctx, e.key, h, a.keep())
-			err = e.patient(ctx, err) // it is tried again before the row can be deleted
+			err = e.patient(ctx, err) // in an outage it is tried again, before the row can be deleted
 		}
 		if errors.Is(err, ErrLost) {
 			return errAnew
@@ -226,9 +226,9 @@ func (a *acquisition) renewFirst(ctx context.Context) error {
 	return err
 }
 
-// estimate is what a row tells about when to look at it again, for a ticket at a place, or one that comes to the end.
+// estimate is what a row tells about when to look at it again. place is that of the own ticket; before it has entered, the line's length.
 func (c *Client) estimate(row *lockrow.Row, place int) waitqueue.Estimate {
-	began := cmp.Or(row.Since, row.HeldSince(0)) // or else nobody has released it yet
+	began := cmp.Or(row.Since, row.HeldSince(0)) // Since is 0 until the first place has changed for the first time
 	return waitqueue.Estimate{
 		Ahead: row.Turns(place), AtOnce: int(row.Permits), Hold: time.Duration(row.Hold) * time.Millisecond, Longest: min(c.config.Lease/4, 5*time.Second),
 		Held: time.Duration(c.now()-began) * time.Millisecond,

@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/lock/internal/session"
 )
 
-// drop forgets the tickets. They are in no line any more, or are ghosts where they come late.
+// drop forgets the tickets, which are in no line any more. A ticket that a late request enters after that is a ghost.
 func (a *acquisition) drop() {
 	if a.taken {
 		for _, e := range a.entries {
@@ -23,11 +23,11 @@ func (a *acquisition) drop() {
 	a.taken, a.session = false, nil
 }
 
-// leaving is how long a call waits for tickets to be out of their lines before it returns.
+// leaving is how long a call waits until its tickets have left their lines. Then it returns, and the removal goes on.
 const leaving = 100 * time.Millisecond
 
-// leave takes the tickets out of their lines: they may be there, or may yet come. It goes on in the background
-// where DynamoDB does not answer at once, and the session lasts until then.
+// leave removes the tickets from their lines, if they may be there or may still come. If DynamoDB does not answer at once, the removal
+// goes on in the background, and the session stays in use until it is done.
 func (a *acquisition) leave(ctx context.Context) {
 	if !a.inDoubt || !a.taken {
 		a.drop()
@@ -35,7 +35,7 @@ func (a *acquisition) leave(ctx context.Context) {
 	}
 	c := a.client
 	gone := &acquisition{client: c, session: a.session, taken: true}
-	for _, e := range a.entries { // which may get new tickets meanwhile
+	for _, e := range a.entries { // copies, since the entries may get new tickets meanwhile
 		left := &entry{client: c, key: e.key, standing: e.standing}
 		left.row.Store(e.row.Load())
 		gone.entries = append(gone.entries, left)
@@ -50,7 +50,7 @@ func (a *acquisition) leave(ctx context.Context) {
 	c.moment(done)
 }
 
-// moment waits until done is closed, but not for long.
+// moment waits until done is closed, but no longer than the time leaving.
 func (c *Client) moment(done <-chan struct{}) {
 	t := c.clk().NewTimer(leaving)
 	defer t.Stop()
@@ -60,14 +60,14 @@ func (c *Client) moment(done <-chan struct{}) {
 	}
 }
 
-// withdraw takes the tickets out of their lines, and tries again while their session lasts: others, who do not wait, would not ask for
-// them. Those that have leases of their own would stay for as long. It goes in rounds, in which each is tried once: rows that
-// fail keep no other.
+// withdraw removes the tickets from their lines, and repeats that while their session lasts. A TryAcquire of somebody else does not
+// wait, so it would not ask about such a ticket; a ticket with a Fixed lease would stay until its lease has ended. Each round tries
+// each ticket once, so that a row that fails does not delay the others.
 func (a *acquisition) withdraw(ctx context.Context) {
 	c, list := a.client, slices.Clone(a.entries)
 	c.withdraw(ctx, a.session, func(ctx context.Context) (done bool) {
 		_ = attempt.Each(list, func(e *entry) error {
-			ctx, cancel := c.clk().Detached(ctx) // a time of its own
+			ctx, cancel := c.clk().Detached(ctx) // each ticket has a timeout of its own
 			defer cancel()
 			var row *lockrow.Row
 			if r := e.row.Load(); r.Place(e.ticket.ID) >= 0 {
@@ -81,8 +81,8 @@ func (a *acquisition) withdraw(ctx context.Context) {
 	})
 }
 
-// withdraw calls remove until it is done: for tickets of a session while that lasts, for others until Close begins, and once more
-// then.
+// withdraw calls remove until it is done or Close begins. For tickets of the session s, it also stops when the session has ended. For
+// tickets with Fixed leases (s is nil), it calls remove once more after Close has begun.
 func (c *Client) withdraw(ctx context.Context, s *session.Session, remove func(context.Context) (done bool)) {
 	done := c.repeat(ctx, c.config.Lease/8, func(ctx context.Context) bool { return remove(ctx) || s != nil && s.Cause() != nil })
 	if !done && s == nil {

@@ -42,7 +42,7 @@ func death() []Mutant {
 		{
 			Name: "dead-is-not-for-good", Part: Death, File: "lock/internal/session/others.go",
 			Breaks: "takes a session that was marked dead for alive again",
-			Old:    "\tif s.row.Dead { // for good\n\t\treturn\n\t}\n",
+			Old:    "\tif s.row.Dead { // a session that is marked dead stays dead\n\t\treturn\n\t}\n",
 			New:    ``,
 		},
 		{

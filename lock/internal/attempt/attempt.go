@@ -1,9 +1,8 @@
-// Package attempt repeats requests of package lock through the table's backoff, one request at a
-// time, and knows what the requests without an answer may have done.
+// Package attempt repeats requests of package lock, one at a time, with the table's backoff. It keeps track of what requests without an
+// answer may have done.
 //
-// A write whose answer was lost may have been applied, and its repetition then fails by its own
-// effect. Who sends it therefore has to know about every attempt: the table's and the SDK's own
-// repetitions are switched off for what goes through here.
+// A write whose answer was lost may have been applied. Then its repetition fails by its own effect. So its sender must know about every
+// attempt: for requests that go through here, the repetitions of the table and of the SDK are switched off.
 package attempt
 
 import (
@@ -22,14 +21,14 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// MaxTimeout bounds a single request, so that one that hangs leaves time for others.
+// MaxTimeout bounds a single request, so that a request that hangs leaves time for others.
 const MaxTimeout = 3 * time.Second
 
-// Timeout bounds a single request under a lease of the given length.
+// Timeout returns the bound of a single request under a lease of the given length.
 func Timeout(lease time.Duration) time.Duration { return min(lease/3, MaxTimeout) }
 
-// OthersFirst returns the list, and begins it with others each time: of a list that is tried again and again, n at a time, those
-// that fail keep no other from its turn. tried counts over the calls.
+// OthersFirst returns the list, but begins with other elements each time. It is for a list that is tried again and again, n elements at a
+// time: elements that fail do not keep the others from their turn. tried counts over the calls.
 func OthersFirst[T any](list []T, n int, tried *int) []T {
 	if len(list) == 0 {
 		return list
@@ -39,10 +38,10 @@ func OthersFirst[T any](list []T, n int, tried *int) []T {
 	return slices.Concat(list[k:], list[:k])
 }
 
-// AtOnce is how many requests of many Each sends at a time: enough to hide latency, not so many as to be throttled.
+// AtOnce is how many requests Each sends at a time: enough to hide latency, and few enough not to be throttled.
 const AtOnce = 16
 
-// Each calls f for the elements of a list, AtOnce at a time. An error does not stop the others; they are joined.
+// Each calls f for the elements of a list, AtOnce at a time. An error does not stop the others. All errors are joined.
 func Each[T any](list []T, f func(T) error) error {
 	if len(list) == 1 {
 		return f(list[0])
@@ -60,19 +59,18 @@ func Each[T any](list []T, f func(T) error) error {
 	return errs.Join(failed...)
 }
 
-// ErrAgain asks Do for another attempt at once.
+// ErrAgain makes Do call f again at once, if f returns it.
 var ErrAgain = errors.New("again")
 
 // Repeater repeats requests to one table.
 type Repeater struct {
 	Clock    clock.Clock
 	Table    *table.Table
-	Repeated atomic.Int64 // requests that were sent again
+	Repeated atomic.Int64 // requests that were sent again after a backoff
 }
 
-// Do calls f until it succeeds, fails for good, or ctx or the table's retry policy ends. Each call
-// has a context with the given timeout. inDoubt reports whether an attempt may have been applied, or may yet be, without an
-// answer that says so.
+// Do calls f until it succeeds, fails for good, or ctx or the table's retry policy ends. Each call has a context with the given timeout.
+// inDoubt means that an attempt may have been applied, or may still be, without an answer that shows it.
 func (r *Repeater) Do(ctx context.Context, timeout time.Duration, f func(ctx context.Context) error) (inDoubt bool, err error) {
 	if ctx.Err() != nil {
 		return false, clock.Cause(ctx)
@@ -109,8 +107,8 @@ func (r *Repeater) Do(ctx context.Context, timeout time.Duration, f func(ctx con
 	}
 }
 
-// unanswered reports whether err is that of a request which may have been applied all the same. What
-// f has found out by an answer is none.
+// unanswered reports whether the request that failed with err may have been applied all the same. It is false for an error that f has
+// concluded from an answer.
 func unanswered(err error) bool {
 	var request *table.Error
 	return errors.As(err, &request) && table.RequestMayBeApplied(err)

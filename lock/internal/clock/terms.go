@@ -10,35 +10,35 @@ import (
 	"github.com/mortise-go/mortise/internal/machine"
 )
 
-// ErrEnded is the cause with which a term ends that was not extended in time.
+// ErrEnded is the cause with which a term ends if it was not extended in time.
 var ErrEnded = errors.New("the lease ended without a renewal")
 
-// A term is looked at every twentieth of its length, within these bounds: the timers of a suspended machine
-// stand still with its monotonic clock, and only the wall clock tells that the term has ended.
+// Each term is looked at every twentieth of its length, within these bounds. A timer for the end is not enough: while a machine is
+// suspended, timers stand still with its monotonic clock, and only the wall clock shows that the term has ended.
 const (
 	minTick = 50 * time.Millisecond
 	maxTick = time.Second
 )
 
-// Terms watches the ends of any number of terms. It is safe for concurrent use. It does no I/O, so that no
-// request that hangs can delay an end.
+// Terms watches the ends of any number of terms. It is safe for concurrent use. It does no I/O, so a request that hangs cannot delay an
+// end.
 //
-// There is one timer, which goes off for the next end or the next look. Each time it looks at all terms, in the
-// order in which they began: terms that end at the same moment end in that order.
+// There is one timer, for the next end or the next look. Each time that it goes off, all terms are looked at in the order in which they
+// began. So terms that end at the same moment end in that order.
 type Terms struct {
 	clock Clock
 
-	mu    sync.Mutex // guards the following, and the terms; never held in a callback
+	mu    sync.Mutex // guards the fields below, and the terms; never held during a callback
 	list  []*Term    // also terms that have ended since the last look
 	timer machine.Timer
-	due   time.Time // monotonic: when the timer goes off; zero where it does not
+	due   time.Time // monotonic: when the timer goes off; zero if it is not set
 }
 
-// NewTerms returns one that watches nothing yet.
+// NewTerms returns a Terms that watches nothing yet.
 func NewTerms(c Clock) *Terms { return &Terms{clock: c} }
 
-// Term is the time for which something is held: from the last request that is known to have
-// extended it, for a length. It is safe for concurrent use.
+// Term is the time for which something is held: a length, counted from the last request that is known to have extended it. It is safe for
+// concurrent use.
 type Term struct {
 	terms  *Terms
 	length time.Duration
@@ -47,22 +47,22 @@ type Term struct {
 	// Guarded by terms.mu.
 	start  Instant
 	cause  error // why the term has ended; nil while it goes on
-	failed error // of the last attempt to extend it; nil after a success
+	failed error // error of the last attempt to extend it; nil after a success
 }
 
-// Watch is what is called for a term. Its functions must not block.
+// Watch is what is called for a term. The functions must not block.
 type Watch struct {
-	// Tell is called once, when the term ends, with the cause: before End of any term that ends at the same moment. nil for
-	// none.
+	// Tell is called once, when the term ends, with the cause. If several terms end at the same moment, Tell is called for all of them
+	// before End is called for any. It may be nil.
 	Tell func(cause error)
-	// End is called once, when the term has ended, with the cause.
+	// End is called once, after Tell, with the cause.
 	End func(cause error)
-	// Low is called when less than LowAt is left, and with each look as long as that is so. nil for none.
+	// Low is called when LowAt or less is left, and again with each look while that is so. It may be nil.
 	Low   func()
 	LowAt time.Duration
 }
 
-// Begin starts a term that counts from start, the moment before the request was sent that began it.
+// Begin starts a term that counts from start: a moment before the request was sent that began it.
 func (t *Terms) Begin(start Instant, length time.Duration, w Watch) *Term {
 	term := &Term{terms: t, length: length, watch: w, start: start}
 	t.mu.Lock()
@@ -72,7 +72,7 @@ func (t *Terms) Begin(start Instant, length time.Duration, w Watch) *Term {
 	return term
 }
 
-// arm has the timer go off after a time, or earlier.
+// arm makes the timer go off after wait, unless it goes off earlier anyway. It is called with mu held.
 func (t *Terms) arm(wait time.Duration) {
 	due := t.clock.Now().Add(wait)
 	switch {
@@ -126,7 +126,7 @@ func (t *Term) left(now Instant) time.Duration {
 	return max(t.length-now.Since(t.start), 0)
 }
 
-// wait is how long it takes until the term has to be looked at.
+// wait returns how long it takes until the term has to be looked at. It is called with mu held.
 func (t *Term) wait(now Instant) time.Duration {
 	left := t.left(now)
 	if left > t.watch.LowAt {
@@ -135,8 +135,8 @@ func (t *Term) wait(now Instant) time.Duration {
 	return min(left, max(t.length/20, minTick), maxTick)
 }
 
-// finish ends the term where its time is over, or else where there is a cause. It reports whether the term has ended
-// with this call. Then watch.End is to be called once mu is not held.
+// finish ends the term if its time is over, or else for cause, if that is not nil. It reports whether this call has ended the term: if
+// so, the caller must call Tell and End of watch after it has released mu. It is called with mu held.
 func (t *Term) finish(now Instant, cause error) bool {
 	switch {
 	case t.cause != nil:
@@ -151,18 +151,17 @@ func (t *Term) finish(now Instant, cause error) bool {
 	return t.cause != nil
 }
 
-// Extend records that a request sent at start has extended the term. It returns false when the term
-// has ended before: it stays ended.
+// Extend records that a request sent at start has extended the term. It returns false if the term has ended before: such a term stays
+// ended.
 func (t *Term) Extend(start Instant) bool { return t.update(start, nil) == nil }
 
 // End ends the term. The first cause counts.
 func (t *Term) End(cause error) { _ = t.update(Instant{}, cause) }
 
-// Cause is why the term has ended; nil while it goes on. A term whose end was not noticed yet ends
-// with this call.
+// Cause returns why the term has ended; nil while it goes on. If its time is over and nobody has noticed, the term ends with this call.
 func (t *Term) Cause() error { return t.update(Instant{}, nil) }
 
-// update ends the term where its time is over or there is a cause, or else extends it. It returns why it has ended.
+// update ends the term if its time is over or there is a cause. Otherwise it extends the term. It returns why the term has ended.
 func (t *Term) update(start Instant, cause error) error {
 	t.terms.mu.Lock()
 	ends := t.finish(t.terms.clock.Instant(), cause)
@@ -177,21 +176,21 @@ func (t *Term) update(start Instant, cause error) error {
 	return cause
 }
 
-// Failed records why the term could not be extended, for the cause of its end.
+// Failed records why the term could not be extended. The cause of its end will contain that.
 func (t *Term) Failed(err error) {
 	t.terms.mu.Lock()
 	defer t.terms.mu.Unlock()
 	t.failed = err
 }
 
-// Failure is why the last attempt to extend the term failed; nil after a success.
+// Failure returns why the last attempt to extend the term failed; nil after a success.
 func (t *Term) Failure() error {
 	t.terms.mu.Lock()
 	defer t.terms.mu.Unlock()
 	return t.failed
 }
 
-// Remaining is how long the term goes on unless extended; 0 when it has ended.
+// Remaining returns how long the term goes on unless it is extended; 0 if it has ended.
 func (t *Term) Remaining() time.Duration {
 	t.terms.mu.Lock()
 	defer t.terms.mu.Unlock()

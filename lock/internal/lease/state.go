@@ -1,21 +1,20 @@
-// Package lease is how far a lease has come, as one table: from a state and an event follow the next
-// state, and what is to be done. It is pure. Contexts, metrics, logs and callbacks are effects, which
-// package lock carries out in one place.
+// Package lease has the states of a lease as one table: a state and an event give the next state, and what to do. It is pure. The effects
+// (contexts, metrics, logs and callbacks) are carried out by package lock, in one place.
 package lease
 
-// State is how far a lease has come.
+// State is the state of a lease, as far as the client knows.
 type State uint8
 
 const (
-	// Held means that the row names the ticket, and the holder was told nothing.
+	// Held means that the row names the ticket, and that the holder was told nothing.
 	Held State = iota
-	// Revoked means that it is held, and the holder was asked to release.
+	// Revoked means that the lease is held, and that the holder was asked to release it.
 	Revoked
-	// Expired means that the holder was told that the lease has ended. The row may name the ticket still: a
-	// guarded write, or a release, finds out.
+	// Expired means that the holder was told that the lease has ended. The row may still name the ticket: a guarded write or a release
+	// finds out.
 	Expired
-	// Releasing means that the holder has begun to release, and no answer shows yet that it is done. What happens
-	// from here on is no loss.
+	// Releasing means that the holder has begun to release, and that no answer shows yet that it is done. From then on nothing is
+	// reported as a loss.
 	Releasing
 	// Released means that the holder gave the lock up.
 	Released
@@ -23,19 +22,19 @@ const (
 	Lost
 )
 
-// Event is what happens to a lease.
+// Event is something that happens to a lease.
 type Event uint8
 
 const (
-	// Ask means that somebody wants the lock back.
+	// Ask means that somebody asks the holder to release.
 	Ask Event = iota
-	// End means that the lease has ended without a renewal, or its session was marked dead.
+	// End means that the lease has ended without a renewal, or that its session has ended for any reason.
 	End
-	// Overstay means that it was held for longer than it may be.
+	// Overstay means that the lease was held for longer than allowed.
 	Overstay
 	// Release means that the holder begins to release.
 	Release
-	// GivenUp means that an answer shows that the row does not name the ticket, since the holder gave the lock up.
+	// GivenUp means that an answer shows that the row does not name the ticket, because the holder gave the lock up.
 	GivenUp
 	// Taken means that an answer shows that the row names somebody else, or is gone.
 	Taken
@@ -43,17 +42,17 @@ const (
 	events
 )
 
-// Effect is a set of things to be done. The event is their reason.
+// Effect is a set of things to do. The event is their reason.
 type Effect uint8
 
 const (
-	// Cancel ends the lease's context. The first reason counts.
+	// Cancel ends the lease's context. The first cause counts.
 	Cancel Effect = 1 << iota
-	// Tell logs and counts the event. A lease that is lost is told to OnLost as well.
+	// Tell logs and counts the event. If the lease is lost, it also calls OnLost.
 	Tell
 	// GiveUp releases in the holder's place.
 	GiveUp
-	// Forget stops what is watched for the lease: nothing in the client refers to it any more. It may come again.
+	// Forget drops everything that the client keeps for the lease. It may come more than once.
 	Forget
 )
 
@@ -103,7 +102,7 @@ var table = [Releasing + 1][events]step{
 	},
 }
 
-// On is the state after an event, and what is to be done. A lease that is over stays so.
+// On returns the state after an event, and what to do. A lease that is over stays over.
 func (s State) On(e Event) (State, Effect) {
 	if s.Over() {
 		return s, 0
@@ -112,8 +111,8 @@ func (s State) On(e Event) (State, Effect) {
 	return step.next, step.effects
 }
 
-// Ended reports whether the lease has ended: its holder was told so, or does not hold the lock any more.
+// Ended reports whether the lease has ended: its holder was told so, or certainly does not hold the lock.
 func (s State) Ended() bool { return s == Expired || s.Over() }
 
-// Over reports whether the lease does not hold the lock any more, for certain.
+// Over reports whether the lease certainly does not hold the lock any more.
 func (s State) Over() bool { return s == Released || s == Lost }

@@ -1,37 +1,35 @@
 package lockrow
 
-// Granted reports whether a ticket holds, by the row that answered or refused its request to enter. Only that request can
-// have put it there.
+// Granted reports whether a ticket holds, by the row that answered or refused the request to enter it. Nothing but that request can have
+// put the ticket there.
 func (r *Row) Granted(id string) bool {
 	place := r.Place(id)
 	return place >= 0 && place < r.Holders()
 }
 
-// Released is what became of a request to give a holding up that was refused.
+// Released is the meaning of a refused request to release, commit or pass.
 type Released uint8
 
 const (
-	// Lost means that somebody else took the lock, or the row away.
+	// Lost means that somebody else took the lock, or that the row was deleted.
 	Lost Released = iota
-	// Held means that the ticket is first still: the request was refused for another reason.
+	// Held means that the ticket still holds: the request was refused for another reason.
 	Held
-	// Passed means that an earlier attempt to pass was applied: the target of the pass is first, and is
-	// to be released in its place.
+	// Passed means that an earlier attempt to pass was applied: the target of the pass is first and has the lock.
 	Passed
-	// Perhaps means that an earlier attempt was applied, if the holder's session lives: nobody takes a
-	// lock from a session that lives but by force, which the row would tell.
+	// Perhaps means that an earlier attempt was applied, if the holder's session (or Fixed lease) has not ended. Before that, nobody
+	// takes its lock except by force, and the row would show that.
 	Perhaps
-	// Unclear means that an earlier attempt was applied, or else that the lock was taken by force: the row tells of the last
-	// force, which was used on a later holder, or another one.
+	// Unclear means that an earlier attempt was applied, or that the lock was taken by force. The row shows only the last force, which
+	// was used on a later holder, or on any of the permits.
 	Unclear
 )
 
-// Released reports what a refusal of Release, or of Commit, means. inDoubt means that an earlier attempt
-// may have been applied; target is the ID of the ticket that an attempt without an answer may have
-// passed the lock to, or empty.
+// Released returns what the refusal of a Release, a Commit or a Pass means. inDoubt means that an earlier attempt may have been applied.
+// target is the ID of the ticket to which an unanswered attempt may have passed the lock; empty for none.
 //
-// The ticket of a reader, or of a permit, can be in the line again, by a late copy of its entry. That is no answer: under another
-// fence it is not this holding.
+// A late copy of an entry can put the ticket of a reader or a permit into the line again. If that is under another fence (or stay), it is
+// not this holding, and Released does not take it for one.
 func (r *Row) Released(h Holding, inDoubt bool, target string) Released {
 	if r.Holds(h) {
 		return Held
@@ -50,7 +48,7 @@ func (r *Row) Released(h Holding, inDoubt bool, target string) Released {
 	return Lost
 }
 
-// isAfter reports whether the row is one that a release of a holding can have left: one that was deleted is not.
+// isAfter reports whether a release of the holding can have produced this row. It is false for a row that was deleted.
 func (r *Row) isAfter(h Holding) bool {
 	switch h.Kind {
 	case Shared: // others may read on, under the same fence
@@ -61,13 +59,13 @@ func (r *Row) isAfter(h Holding) bool {
 	return r.Fence > h.Fence
 }
 
-// ForcedSince reports whether somebody lost the lock by force who may have been this holder: of a lock, under its fence or a
-// later one; of permits, since its stay has begun.
+// ForcedSince reports whether this holder may be one that lost the lock by force. Without permits, that needs a force under its fence or
+// a later one. With permits, it needs a force since its stay began.
 func (r *Row) ForcedSince(h Holding) bool {
 	return r.ForcedFence > h.Fence || r.ForcedFence == h.Fence && h.Kind != Permit
 }
 
-// Of are the places of a session's tickets; nil for none, and for leases of their own.
+// Of returns the places of a session's tickets. It returns nil for an empty session, as a Fixed ticket has.
 func (r *Row) Of(session string) (places []int) {
 	for i, t := range r.Line {
 		if session != "" && t.Session() == session {
@@ -77,7 +75,7 @@ func (r *Row) Of(session string) (places []int) {
 	return places
 }
 
-// ForeignBefore is how many tickets of other sessions wait before a place.
+// ForeignBefore returns how many tickets of other sessions wait before a place. Holders do not count. Fixed tickets always do.
 func (r *Row) ForeignBefore(place int, session string) (n int) {
 	for _, t := range r.Line[r.Holders():max(min(place, len(r.Line)), r.Holders())] {
 		if t.Session() != session || session == "" {
@@ -87,9 +85,9 @@ func (r *Row) ForeignBefore(place int, session string) (n int) {
 	return n
 }
 
-// Echoes reports whether a holding may have ended by the very request that was refused: a network may deliver a request
-// twice, and answer the second time. A change of the first place is known by the time that it has written. Of others, the row
-// does not tell: a request that was refused may have been applied before, and one of a reader may yet be.
+// Echoes reports whether the refused request may itself have ended the holding: a network may deliver it twice, and the client may get
+// the second answer. A lock's row shows that, by the time that the request has written. A row of readers or permits does not: the request
+// may have been applied before the refusal, and a reader's may still be applied after it.
 func (r *Row) Echoes(h Holding, c Change) bool {
 	return h.Kind != Exclusive || r.Fence == h.Fence+1 && r.Since == c.Since
 }

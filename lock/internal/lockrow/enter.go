@@ -11,24 +11,24 @@ import (
 type Entry struct {
 	Ticket Ticket
 	IfFree bool   // refused unless the line is empty, or a permit is free
-	Exists bool   // refused unless there is a row
-	Seed   int64  // the fence of a new row: greater than every fence of a row that was deleted
+	Exists bool   // refused if there is no row
+	Seed   int64  // fence of a new row; greater than every fence of a row that was deleted
 	TTL    int64  // epoch seconds
 	Data   Data   // with IfFree only
 	Run    int64  // with IfFree only: start of an interval that must not have run; 0 for none
 	Shard  string // partition key in the index
-	Listed string // sort key in the index, of a row that is not in it
+	Listed string // sort key in the index, if the row is not in it yet
 
-	// Permits is their number; 0 for a lock. Rows of locks refuse it, and rows of permits every other number.
+	// Permits is the number of permits; 0 for a lock. A row refuses every number but its own; the row of a lock has 0.
 	Permits int64
 
-	// New is for permits. Enter changes the row that there is, or else makes one: no update does both, since the number of the
-	// next stay is an element of a list, and a row without that has none to be counted up.
+	// New is for permits. If set, Enter makes the row; otherwise it changes the existing one. One update cannot do both: it increases the
+	// number of the next stay, which is an element of a list, and a new row has no list.
 	New bool
 }
 
-// Enter appends a ticket to the line. The answer is the row: whether the ticket holds, by [Row.Granted]. A refusal with the
-// ticket in the row is its own effect.
+// Enter appends a ticket to the line. The answer is the row; [Row.Granted] tells whether the ticket holds. If the row in a refusal has
+// the ticket, this very request was applied before.
 func (r *Rows) Enter(key keys.Key, e Entry) table.Op {
 	s := shape{op: "enter", free: e.IfFree, exists: e.Exists, data: e.Data.Given, null: e.Data.Value == nil, new: e.New}
 	if e.Run != 0 {
@@ -53,7 +53,7 @@ func (r *Rows) Enter(key keys.Key, e Entry) table.Op {
 func (r *Rows) entering(s shape) table.Op {
 	n := r.names
 	line, fence := table.Attr(n.Line), table.Attr(n.Fence)
-	cond := table.And(table.Attr(n.Type).Equal(Type), fence.Exists()) // permits have none, nor has one with other names of attributes
+	cond := table.And(table.Attr(n.Type).Equal(Type), fence.Exists()) // a row of permits, or of another prefix, has no such attribute
 	if s.free {
 		cond = table.And(cond, line.At(0).NotExists())
 	} else {
@@ -76,8 +76,8 @@ func (r *Rows) entering(s shape) table.Op {
 	return table.Update(keys.Key{}, append(changes, r.listing()...)...).If(cond)
 }
 
-// room holds where the line has room for the ticket, and not the ticket. Without a line there is no element, and a row without the
-// attribute contains nothing.
+// room is the condition that the line has room, and does not contain the ticket. It holds if the line is missing: a missing list has no
+// element, and a missing attribute contains nothing.
 func (n Names) room() table.Cond {
 	line := table.Attr(n.Line)
 	return table.And(line.At(Cap-1).NotExists(), table.Not(line.Contains(param(argTicket))))
@@ -94,7 +94,7 @@ func (r *Rows) enteringPermits(s shape) table.Op {
 		changes = append(changes, line.Set(param(argList)), stays.Set(param(argSeed)), next.Set(param(argNext)))
 	} else {
 		cond = table.And(table.Attr(n.Type).Equal(Type), permits.Equal(param(argPermits)),
-			line.Size().Equal(stays.Size()), n.room()) // of another size the row is not in order, and the ticket would get the stay of another
+			line.Size().Equal(stays.Size()), n.room()) // if the sizes differ, the row is malformed: the ticket would get another one's stay
 		if s.free {
 			cond = table.And(cond, line.Size().Less(param(argPermits)))
 		}
@@ -115,8 +115,8 @@ func (r *Rows) listing() []table.Change {
 	return []table.Change{table.Attr(r.index.PK).Set(param(argShard)), listed.Set(listed.OrElse(param(argListed)))}
 }
 
-// Retract takes a ticket out of a row that turned out not to be in order when Enter had entered it: out of the line, and out
-// of the index if it is alone. seen is the row. It returns false where the ticket is not there.
+// Retract removes a ticket from a malformed row, and the row from the index if the ticket is alone. Enter may have entered the ticket
+// before its client saw the row. seen is the row. there is false if the ticket is not in it.
 func (r *Rows) Retract(key keys.Key, seen table.Item, id string) (op table.Op, there bool) {
 	line := table.Attr(r.names.Line)
 	place, text := r.names.Find(seen, id)

@@ -6,15 +6,15 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Change is what is written with every change of the first place.
+// Change is what is written with every change of the first place, and whenever a permit is given back.
 type Change struct {
-	Since int64 // when, in epoch milliseconds
-	Hold  int64 // advice of how long a process holds, in milliseconds; 0 leaves it as it is
+	Since int64 // the row's new Since, in epoch milliseconds
+	Hold  int64 // how long a process keeps the lock, in milliseconds; 0 leaves the row's value
 	TTL   int64 // epoch seconds
 	Run   RunChange
-	Ran   int64 // start of the interval that has run
+	Ran   int64 // start of that interval
 
-	// Commit is the number of a commit among the guarded writes: it is refused after a later one. 0 for a release.
+	// Commit is the number of a commit among the guarded writes, which is refused after a later write; 0 for a release.
 	Commit int64
 }
 
@@ -28,7 +28,7 @@ func (c Change) args(h Holding, d Data) []any {
 	return args
 }
 
-// changed is what every change of the first place writes, and every permit that is given back.
+// changed returns what is written with every change of the first place, and whenever a permit is given back.
 func (r *Rows) changed(s shape) []table.Change {
 	n := r.names
 	changes := []table.Change{table.Attr(n.Since).Set(param(argSince)), table.Attr(n.TTL).Set(param(argTTL))}
@@ -37,13 +37,13 @@ func (r *Rows) changed(s shape) []table.Change {
 	}
 	changes = append(changes, s.dataChanges(n)...)
 	changes = append(changes, s.runChanges(n)...)
-	if s.op != "force" { // the reason is that of the last change
+	if s.op != "force" { // the row has the reason of a force only if that was the last change
 		changes = append(changes, table.Attr(n.Forced).Remove())
 	}
 	return changes
 }
 
-// Pass puts another ticket into the first place: that of the next one in the holder's process.
+// Pass replaces the first ticket by the ticket of the next goroutine in the holder's process.
 func (r *Rows) Pass(key keys.Key, h Holding, to Ticket, c Change, d Data) table.Op {
 	s := shapeOf("pass", c, d)
 	args := c.args(h, d)
@@ -54,8 +54,8 @@ func (r *Rows) Pass(key keys.Key, h Holding, to Ticket, c Change, d Data) table.
 	})
 }
 
-// Replace puts a ticket into the place of a dead holder behind whom nobody waits. A lease of its own must not
-// have been renewed since the row was seen.
+// Replace puts a ticket into the place of a dead holder, if nobody waits. A Fixed lease of that holder must not have been renewed since
+// the row was seen.
 func (r *Rows) Replace(key keys.Key, seen *Row, by Ticket, c Change, d Data) table.Op {
 	first, _ := seen.First()
 	op := r.Pass(key, seen.Holding(0), by, c, d).If(table.Attr(r.names.Line).At(1).NotExists())
@@ -65,7 +65,7 @@ func (r *Rows) Replace(key keys.Key, seen *Row, by Ticket, c Change, d Data) tab
 	return op
 }
 
-// still holds while a number is as it was seen; 0 where there was none.
+// still is the condition that a number has not changed since it was seen. seen is 0 if the number was missing.
 func still(attr string, seen int64) table.Cond {
 	if seen == 0 {
 		return table.Or(table.Attr(attr).NotExists(), table.Attr(attr).Equal(0))
@@ -73,8 +73,8 @@ func still(attr string, seen int64) table.Cond {
 	return table.Attr(attr).Equal(seen)
 }
 
-// SetPermits changes the number of permits of a row, as the next one of such changes: a late copy of an earlier one changes
-// nothing, also where the number is the same again.
+// SetPermits changes the number of permits of a row. Each such change has the next number. So a late copy of an earlier change does
+// nothing, even if the row has the same number of permits again.
 func (r *Rows) SetPermits(key keys.Key, seen *Row, to, ttl int64) table.Op {
 	permits, edits := table.Attr(r.names.Permits), table.Attr(r.names.Edits)
 	op := table.Update(key, permits.Set(to), edits.Set(seen.Edits+1), table.Attr(r.names.TTL).Set(ttl)).
@@ -82,18 +82,18 @@ func (r *Rows) SetPermits(key keys.Key, seen *Row, to, ttl int64) table.Op {
 	stays, kept, n := table.Attr(r.names.Stays), table.Attr(r.names.Kept), int(seen.Permits)
 	switch {
 	case to >= seen.Permits:
-	case n >= len(seen.Stays): // all in the line hold, whoever comes or goes
+	case n >= len(seen.Stays): // all hold, also if some come or go meanwhile: keep every stay so far
 		op = op.Changing(kept.Set(table.Attr(r.names.Next).At(0).Minus(1))).If(stays.At(n).NotExists())
-	case seen.Kept < seen.Stays[n]: // the first n hold: places only become smaller
+	case seen.Kept < seen.Stays[n]: // the first n hold, also if some leave meanwhile: tickets only move up
 		op = op.Changing(kept.Set(stays.At(n - 1))).If(stays.At(n).Exists())
-	default: // those up to kept
+	default: // more than n hold since an earlier change: kept stays, if it still covers the first n
 		op = op.If(kept.AtLeast(stays.At(n - 1)))
 	}
 	return op
 }
 
-// Reset empties the line of a row that is not in order, if that is as it was seen. fence has to be greater than every fence
-// that the lock has had, or than every number of a stay. The row stays one of permits if it tells how many.
+// Reset empties the line of a malformed row, if its line and its numbers are as they were seen. fence must be greater than every fence
+// that the lock has had, and every number of a stay. The row stays one of permits if it has a valid number of them.
 func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reason string) table.Op {
 	n := r.names
 	changes := []table.Change{

@@ -5,14 +5,13 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Guard is the condition that a ticket holds.
+// Guard is the condition that a ticket holds, as an operation.
 func (r *Rows) Guard(key keys.Key, h Holding) table.Op {
 	return r.op(shape{op: "guard", kind: h.Kind}, key, h.args(), func() table.Op { return table.Check(keys.Key{}, h.Kind.holds(r.names)) })
 }
 
-// GuardedWrite is the guard of a holder's write with the given number, and records that. It refuses
-// every write that was numbered before, and its own repetition. Readers and permits hold together, so their writes have no
-// order: for them it is the guard.
+// GuardedWrite is the guard of a holder's write with the given number, and records the number. It refuses every write with a smaller
+// number, and its own repetition. Readers and permits hold together, so their writes have no order: for them it is only the guard.
 func (r *Rows) GuardedWrite(key keys.Key, h Holding, number int64) table.Op {
 	if h.Kind != Exclusive {
 		return r.Guard(key, h)
@@ -20,8 +19,8 @@ func (r *Rows) GuardedWrite(key keys.Key, h Holding, number int64) table.Op {
 	return r.numbered("write", r.names.Writes, key, h, number, Data{})
 }
 
-// SetData replaces the payload, as the edit of a holder with the given number. It refuses every edit
-// that was numbered before, and its own repetition.
+// SetData replaces the payload, as the holder's edit with the given number. It refuses every edit with a smaller number, and its own
+// repetition.
 func (r *Rows) SetData(key keys.Key, h Holding, number int64, d Data) table.Op {
 	return r.numbered("set data", r.names.Edits, key, h, number, d)
 }
@@ -36,8 +35,8 @@ func (r *Rows) numbered(op, attr string, key keys.Key, h Holding, number int64, 
 	})
 }
 
-// Renew extends a first ticket that has a lease of its own: at is the time from which it counts. The ticket
-// stays as it is, so a late copy of its entry is recognised. A late copy of an earlier renewal changes nothing.
+// Renew extends the Fixed lease of a first ticket: from now on the lease counts from at. The ticket's text stays, so a late copy of its
+// entry is still recognised. A late copy of an earlier renewal does nothing.
 func (r *Rows) Renew(key keys.Key, h Holding, at, ttl int64) table.Op {
 	args := h.args()
 	args[argSince], args[argTTL] = at, ttl
@@ -47,7 +46,7 @@ func (r *Rows) Renew(key keys.Key, h Holding, at, ttl int64) table.Op {
 	})
 }
 
-// Prolong puts off the deletion of the row.
+// Prolong postpones the deletion of the row by its time to live.
 func (r *Rows) Prolong(key keys.Key, h Holding, ttl int64) table.Op {
 	args := h.args()
 	args[argTTL] = ttl
@@ -56,7 +55,7 @@ func (r *Rows) Prolong(key keys.Key, h Holding, ttl int64) table.Op {
 	})
 }
 
-// BeginRun records that the run for an interval has begun, unless one for it was recorded.
+// BeginRun records that the run for an interval has begun, unless the run for this interval or a later one has ended.
 func (r *Rows) BeginRun(key keys.Key, h Holding, interval int64) table.Op {
 	s := shape{op: "run", run: BeginRun}
 	args := h.args()

@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// MinPermits is the least number of permits. One permit is a lock.
+// MinPermits is the least number of permits: one permit is a lock.
 const MinPermits = 2
 
 // Kind is how a ticket holds.
@@ -25,21 +25,21 @@ const (
 	Permit
 )
 
-// Holding is how a holder is known: by its ticket's ID, and the fence under which it holds. That of a permit is the number of
-// its stay: a ticket that comes into the line again, by a late copy of its entry, has another one.
+// Holding identifies a holder: by its ticket's ID, and by the fence under which it holds. For a permit, Fence is the number of its stay.
+// A ticket that a late copy of its entry puts into the line again gets another stay.
 type Holding struct {
 	ID    string
 	Fence int64
 	Kind  Kind
-	Text  string // of a reader, or a permit: its ticket as the row has it
+	Text  string // of readers and permits: the ticket's text in the row
 }
 
-// Holders is how many of the first tickets hold: of permits as many as there are, else all readers before the first ticket
-// that is none, or the first ticket alone.
+// Holders returns how many of the first tickets hold: in a row of permits, as many as there are permits; otherwise all readers before the
+// first writer, or the first ticket alone if it is a writer's.
 func (r *Row) Holders() int {
 	n := 1
 	if r.Permits > 0 {
-		for n = int(r.Permits); n < len(r.Stays) && r.Stays[n] <= r.Kept; n++ { // they keep theirs
+		for n = int(r.Permits); n < len(r.Stays) && r.Stays[n] <= r.Kept; n++ { // SetPermits made them fewer: these hold on
 		}
 	} else if readers := slices.IndexFunc(r.Line, func(t Ticket) bool { return !t.Shared() }); readers > 0 {
 		n = readers
@@ -49,7 +49,7 @@ func (r *Row) Holders() int {
 	return min(n, len(r.Line))
 }
 
-// Holding is that of the ticket at a place, once it holds.
+// Holding returns the holding of the ticket at a place. It is right only once that ticket holds.
 func (r *Row) Holding(place int) Holding {
 	h := Holding{ID: r.Line[place].ID, Fence: r.Fence}
 	switch {
@@ -61,7 +61,7 @@ func (r *Row) Holding(place int) Holding {
 	return h
 }
 
-// Holds reports whether a holder holds, by the row. It is the condition of its guard.
+// Holds reports whether a holder holds, by the row. It tests the same condition as the holder's guard.
 func (r *Row) Holds(h Holding) bool {
 	place := r.Place(h.ID)
 	switch {
@@ -73,8 +73,8 @@ func (r *Row) Holds(h Holding) bool {
 	return r.Holding(place) == h
 }
 
-// Turns is how many times the lock changes hands until the ticket at a place holds, or one that comes to the end of the line:
-// readers that stand together come and go as one. It is 1 at least.
+// Turns returns how many times the lock changes hands until the ticket at a place holds, at least 1. place may be the end of the line.
+// Readers next to each other count once: they come and go together.
 func (r *Row) Turns(place int) int {
 	if r.Permits > 0 {
 		return max(place-int(r.Permits)+1, 1)
@@ -88,7 +88,7 @@ func (r *Row) Turns(place int) int {
 	return max(n, 1)
 }
 
-// parseStays reads what a row of permits has in place of a fence.
+// parseStays reads the attributes that only rows of permits have. Their numbers must increase, up to the next one.
 func (n Names) parseStays(item table.Item, r *Row) error {
 	bad := fmt.Errorf("%w: %s, %s, %s and %s do not make a row of permits", ErrMalformed, n.Permits, n.Line, n.Stays, n.Next)
 	stays, listed := numbers(item[n.Stays])

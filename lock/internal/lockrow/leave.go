@@ -7,15 +7,15 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Exit is what else the row has to say for a ticket to leave it: a request that has seen it otherwise is refused.
+// Exit is what the row must show, beside the ticket itself, when a ticket leaves. Otherwise the request is refused.
 type Exit struct {
 	Place  int  // of the ticket
-	Reader bool // of a reader that is first: another reader is first afterwards, and the fence stays as it is
-	Last   bool // the line is empty afterwards. It counts where there is an index
+	Reader bool // a reader leaves the first place, and another reader is first afterwards: the fence stays
+	Last   bool // the line is empty afterwards; matters only with an index
 }
 
-// Exit is that of a holder, by the row as it was seen, if so many of those before it are expected to have left since. A holder
-// that is not in the line is taken for the first.
+// Exit returns the exit of a holder, by the row as it was seen. gone is how many of the tickets before it are expected to have left
+// since. A holder that is not in the line counts as the first.
 func (r *Row) Exit(h Holding, gone int) Exit {
 	e := Exit{Last: len(r.Line) <= 1}
 	if h.Kind == Exclusive {
@@ -27,26 +27,26 @@ func (r *Row) Exit(h Holding, gone int) Exit {
 	return e
 }
 
-// Release removes the ticket of a holder. Where it was first, or of permits, the next one holds then.
+// Release removes the ticket of a holder. If that was the only holder, or a permit, the first ticket that waits then holds.
 func (r *Rows) Release(key keys.Key, h Holding, e Exit, c Change) table.Op {
 	s := shapeOf("release", c, Data{})
 	s.removed = 1
 	return r.leave(s, key, h, e, 1, c, "")
 }
 
-// Remove takes tickets out of the line, at places of the row as it was seen, in order: those of a dead session, a ghost, or one
-// that gives up waiting. The others move up and keep their order. A lease of its own must not have been renewed since.
-// It takes no more than 25, for the bounds of a request.
+// Remove takes tickets of the caller's process out of the line: ghosts, or tickets of calls that give up waiting. places are their places
+// in seen, in ascending order. The others move up and keep their order. A first ticket's Fixed lease must not have been renewed since.
+// Only the first 25 places count, because of the bounds of a request.
 func (r *Rows) Remove(key keys.Key, seen *Row, places []int, c Change) table.Op {
 	return r.remove("remove", key, seen, places, c, "")
 }
 
-// Evict is Remove in the place of others, which may have held: for readers, the row records that.
+// Evict is Remove for the tickets of dead holders, and for ghosts that hold. If a reader is among them, the row records that.
 func (r *Rows) Evict(key keys.Key, seen *Row, places []int, c Change) table.Op {
 	return r.remove("evict", key, seen, places, c, "")
 }
 
-// Force removes the ticket of a holder in the name of somebody who does not hold, and records that with the reason.
+// Force removes the ticket of a holder for somebody who does not hold. It records the reason, and the fence.
 func (r *Rows) Force(key keys.Key, seen *Row, place int, c Change, reason string) table.Op {
 	return r.remove("force", key, seen, []int{place}, c, reason)
 }
@@ -56,7 +56,7 @@ const maxRemoved = 25
 func (r *Rows) remove(op string, key keys.Key, seen *Row, places []int, c Change, reason string) table.Op {
 	places = places[:min(len(places), maxRemoved)]
 	at, h := places[0], seen.Holding(places[0])
-	next := 0 // the first one that stays
+	next := 0 // place of the first ticket that stays
 	for slices.Contains(places, next) {
 		next++
 	}
@@ -80,7 +80,7 @@ func (r *Rows) remove(op string, key keys.Key, seen *Row, places []int, c Change
 	return out
 }
 
-// leave is the operation of a shape that takes one ticket out of the line. next is the place of the one that is first afterwards.
+// leave returns the operation of a shape that removes a ticket from the line. next is the place of the ticket that is first afterwards.
 func (r *Rows) leave(s shape, key keys.Key, h Holding, e Exit, next int, c Change, reason string) table.Op {
 	if s.kind, s.exit = h.Kind, e; r.index == nil {
 		s.exit.Last, s.removed = false, 0
@@ -128,7 +128,7 @@ func (r *Rows) leaving(s shape) table.Op {
 	return table.Update(keys.Key{}, append(changes, line.At(place).Remove())...).If(conds...)
 }
 
-// listed takes a row out of the index whose line is empty afterwards, and demands that it is, or is not.
+// listed takes a row out of the index if its line will be empty. It adds the condition that the line will be empty, or that it will not.
 func (r *Rows) listed(s shape, conds *[]table.Cond) []table.Change {
 	rest := table.Attr(r.names.Line).At(s.removed)
 	switch {

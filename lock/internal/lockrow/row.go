@@ -20,28 +20,28 @@ import (
 const Type = toolkit.Lock
 
 const (
-	// Cap is how many tickets a line has at most.
+	// Cap is the greatest number of tickets in a line.
 	Cap = 100
 
-	// MaxFence is the greatest fence that another one can follow.
+	// MaxFence is the greatest valid fence. It can still be increased by 1.
 	MaxFence = math.MaxInt64 - 1
 
-	// maxNumber is the greatest number of a write: that of a later one can be greater by as much.
+	// maxNumber is the greatest valid number of a write or an edit. The other half of the int64 range is left for later ones.
 	maxNumber = math.MaxInt64 / 2
 
-	// MaxLength bounds a lease.
+	// MaxLength is the greatest length of a Fixed lease (see [Ticket]).
 	MaxLength = 24 * time.Hour
 )
 
 var (
-	// ErrNotLock is the error of a row that is not a lock's.
+	// ErrNotLock means that the row is not a lock's row.
 	ErrNotLock = errors.New("the row at the lock's key is not a lock")
 
-	// ErrMalformed is the error of a lock's row that this package has not written.
+	// ErrMalformed means that no client of this package writes such a lock row.
 	ErrMalformed = errors.New("malformed lock row")
 )
 
-// Names are the names of a lock row's attributes.
+// Names are the names of the attributes of a lock row.
 type Names struct {
 	PK, SK, Type, TTL string // from the table's scheme
 
@@ -50,11 +50,10 @@ type Names struct {
 	Forced, ForcedFence, Ousted               string
 	Permits, Stays, Next, Kept                string
 
-	Nonce string // of the first edition, which kept one holder in place of a line
+	Nonce string // of an older version of this package, which kept one holder and no line
 }
 
-// NamesOf are the names in a table with the given scheme. Names that the scheme does not give begin
-// with prefix.
+// NamesOf returns the names in a table with the given scheme. All names that the scheme does not give begin with prefix.
 func NamesOf(s keys.Scheme, prefix string) Names {
 	return Names{
 		PK: s.PK, SK: s.SK, Type: s.Type, TTL: s.TTL,
@@ -65,34 +64,34 @@ func NamesOf(s keys.Scheme, prefix string) Names {
 	}
 }
 
-// Own are the names that the scheme does not give.
+// Own returns the names that the scheme does not give, without Nonce.
 func (n Names) Own() []string {
 	return []string{n.Line, n.Fence, n.Renewed, n.Writes, n.Since, n.Hold, n.Data, n.Edits, n.Ran, n.Running, n.Failed, n.Forced, n.ForcedFence, n.Ousted, n.Permits, n.Stays, n.Next, n.Kept}
 }
 
-// Row is a lock's row as it was read. Times are epoch milliseconds.
+// Row is a lock's row as it was read. Times are epoch milliseconds, except for TTL.
 type Row struct {
 	Line        []Ticket
 	Fence       int64                // of permits: the number of the next stay
-	Permits     int64                // how many of the first tickets hold at once; 0 where it is a lock
-	Stays       []int64              // of permits: the number of each ticket's stay in the line
-	Kept        int64                // of permits: number of the last stay that held when they were made fewer; 0 for never
-	Renewed     int64                // when a first ticket renewed a lease of its own last, this one or one before it; 0 for never
-	Writes      int64                // number of the last guarded write, of any holder; 0 for none
-	Since       int64                // last change of the first place; 0 where there was none
-	Hold        int64                // how long a process has held the lock lately, smoothed, in milliseconds; 0 when not known
+	Permits     int64                // how many of the first tickets hold at once; 0 for a lock
+	Stays       []int64              // of permits: the number of each ticket's stay, in the order of Line
+	Kept        int64                // of permits: last stay that held when SetPermits reduced them; stays up to it hold on; 0 for never
+	Renewed     int64                // when a Fixed lease was renewed last, by this holder or an earlier one; 0 for never
+	Writes      int64                // number of the last guarded write, by any holder; 0 for none
+	Since       int64                // when the lock came to the holder's process, or became free, or a permit was given back; 0 for never
+	Hold        int64                // how long a process keeps the lock, smoothed, in milliseconds; 0 if not known
 	Data        types.AttributeValue // payload; nil for none
-	Edits       int64                // number of the last SetData, of any holder; 0 for none
-	Ran         int64                // start of the last interval whose run has finished
+	Edits       int64                // number of the last SetData, by any holder, or of permits, of the last SetPermits; 0 for none
+	Ran         int64                // start of the last interval whose run has finished, or has failed for good
 	Running     int64                // start of the interval whose run has begun and not finished
 	Failed      int64                // start of the last interval whose run has failed for good
-	ForcedFence int64                // the fence under which a holder last lost the lock by force; 0 for never
-	Ousted      int64                // how often others have taken readers out of the line
+	ForcedFence int64                // fence of the last holder that lost the lock by force; of permits: the next stay then; 0 for never
+	Ousted      int64                // how often others have removed readers
 	TTL         int64                // epoch seconds
 }
 
-// Parse reads a row. It returns ErrNotLock for nil and for rows of other types, and ErrMalformed for
-// lock rows that no client of this package has written.
+// Parse reads a row. It returns ErrNotLock for nil and for rows of other types. It returns ErrMalformed for lock rows that no client with
+// these names has written.
 func (n Names) Parse(item table.Item) (Row, error) {
 	var r Row
 	typ, ok := item[n.Type].(*types.AttributeValueMemberS)
@@ -178,8 +177,8 @@ func (n Names) parseLine(av types.AttributeValue, line *[]Ticket) error {
 	return nil
 }
 
-// Find is the place and the text of a ticket in the line, by its ID or its text, also in a row that is not in
-// order; -1 for none.
+// Find returns the place and the text of a ticket in the line. id is the ticket's ID or its text. The row may be malformed. The place is
+// -1 if the ticket is not in the line.
 func (n Names) Find(item table.Item, id string) (place int, text string) {
 	if list, ok := item[n.Line].(*types.AttributeValueMemberL); ok {
 		for i, e := range list.Value {
@@ -191,7 +190,7 @@ func (n Names) Find(item table.Item, id string) (place int, text string) {
 	return -1, ""
 }
 
-// First is the ticket that holds the lock; of permits and readers, the first of those that do. False where it is free.
+// First returns the first ticket. It holds the lock, alone or as the first of several. It returns false if the lock is free.
 func (r *Row) First() (Ticket, bool) {
 	if len(r.Line) == 0 {
 		return Ticket{}, false
@@ -199,13 +198,14 @@ func (r *Row) First() (Ticket, bool) {
 	return r.Line[0], true
 }
 
-// Place is how many tickets stand before the one with the given ID; -1 where it is not in the line.
+// Place returns how many tickets are before the ticket with the given ID, or -1 if that ticket is not in the line.
 func (r *Row) Place(id string) int {
 	return slices.IndexFunc(r.Line, func(t Ticket) bool { return t.ID == id })
 }
 
-// HeldSince is when the ticket at a place came to hold, in epoch milliseconds, as far as the row tells: by its own clock where it
-// found the line empty, else by that of the ticket before. Of permits, and of readers that came later, it is when they came.
+// HeldSince returns when the ticket at a place came to hold, in epoch milliseconds, as far as the row shows. For a first ticket, that is
+// when it was taken (by its own clock) or Since (by the clock of the ticket before it), whichever is later. For other tickets, and for
+// permits, it is when the ticket was taken.
 func (r *Row) HeldSince(place int) int64 {
 	switch {
 	case place >= len(r.Line):
@@ -216,8 +216,8 @@ func (r *Row) HeldSince(place int) int64 {
 	return max(r.Line[0].At, r.Since)
 }
 
-// Ends is when the lease of a first ticket ends that has one of its own, in epoch milliseconds: its length
-// after it was taken, came to be first, or was renewed, whichever is latest. 0 under a session.
+// Ends returns when the Fixed lease of the first ticket ends, in epoch milliseconds: its length after it was taken, became first or was
+// renewed, whichever is latest. It returns 0 if the first ticket depends on a session.
 func (r *Row) Ends() int64 {
 	first, _ := r.First()
 	if first.Length == 0 {

@@ -12,82 +12,82 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Rows makes the operations on the lock rows of one table. Their expressions are written once, when
-// they are first needed. It is safe for concurrent use.
+// Rows makes the operations on the lock rows of one table. It builds each expression once, when it is first needed. It is safe for
+// concurrent use.
 type Rows struct {
 	names   Names
 	index   *Index
-	known   sync.Map // shape to the operation of it, with parameters for what differs between requests
+	known   sync.Map // shape to its prepared operation, which has parameters for what differs between requests
 	prepare func(table.Op) (inside.Prepared[table.Op], error)
 }
 
-// Index is a sparse index of the locks that are held or awaited.
+// Index names the keys of a sparse index: it contains only the locks that somebody holds or waits for.
 type Index struct {
-	PK, SK string // its key attributes
+	PK, SK string
 }
 
-// NewRows makes the operations for rows with the given attribute names. index is nil for none.
+// NewRows returns the operations for rows with the given attribute names. index is nil if there is no index.
 func NewRows(n Names, index *Index, t *table.Table) *Rows {
 	return &Rows{names: n, index: index, prepare: t.Inside(inside.Key{}).Prepare}
 }
 
-// shape tells operations apart that are written differently. Fields that an operation does not know
-// are zero.
+// shape identifies the expressions of an operation: operations of one shape differ only in their values. Fields that an operation does
+// not use are zero.
 type shape struct {
 	op      string
-	free    bool // Enter: only if the line is empty, or a permit is free
-	exists  bool // Enter: only if there is a row
-	new     bool // Enter: only if there is none
+	free    bool // Enter: refused unless the line is empty, or a permit is free
+	exists  bool // Enter: refused if there is no row
+	new     bool // Enter: refused if there is a row
 	kind    Kind // how the ticket holds
 	exit    Exit
-	next    int  // of a reader that leaves as the first: the place of the one that is first afterwards
-	removed int  // how many tickets leave the line. It counts where there is an index
-	waiting bool // it leaves a place at which it does not hold, or others hold as well
+	next    int  // a reader leaves the first place: the present place of the ticket that is first afterwards
+	removed int  // how many tickets leave the line; 0 without an index, which alone needs it
+	waiting bool // the ticket leaves a later place, as a waiter or as one of several readers: nobody comes to hold
 	ousts   bool // others remove a reader
 	hold    bool // Change.Hold is written
-	commit  bool // Change.Commit is a number
+	commit  bool // Change.Commit is not 0
 	data    bool // the payload is written
-	null    bool // and is none
+	null    bool // the payload is removed
 	run     RunChange
 }
 
-// RunChange is what an update records of the run of an interval.
+// RunChange is what an update records about the run of an interval.
 type RunChange uint8
 
-// What an update records of a run.
+// Values of RunChange.
 const (
 	NoRun     RunChange = iota // nothing
 	BeginRun                   // it has begun
 	FinishRun                  // it has finished
 	FailRun                    // it has failed for good
-	DropRun                    // it has failed, and is begun again
+	DropRun                    // it has failed, and will begin again
 )
 
-// Arguments of the operations. Each has a number of its own, so that no two are confused.
+// Arguments of the operations, by their index. Each has an index of its own, so that no two are confused.
 const (
-	argID     = iota // what the first ticket's text begins with
-	argFence         // under which that ticket is first
+	argID     = iota // beginning of the text of the ticket that leaves, holds or is replaced
+	argFence         // fence under which that ticket holds; of a permit, the number of its stay
 	argNext          // the fence after that
 	argTicket        // text of a ticket
-	argList          // of that text
+	argList          // a list of that text
 	argSince
 	argHold
 	argTTL
 	argData
-	argCount // number of a write, of a commit or of an edit
+	argCount // number of a write, a commit or an edit
 	argRun   // start of an interval
 	argSeed
 	argShard
 	argListed
 	argReason
 	argPermits
-	arguments // their number
+	arguments // how many there are
 )
 
-// param stands for an argument in an expression.
+// param is the placeholder of an argument in an expression.
 func param(i int) table.Operand { return table.Value(inside.Param(i)) }
 
-// op is the operation of a shape on one row. write is called when the shape is first needed.
+// op returns the operation of a shape on one row. It calls write, which builds the operation, when the shape is first needed.
 func (r *Rows) op(s shape, key keys.Key, args []any, write func() table.Op) table.Op {
 	known, ok := r.known.Load(s)
 	if !ok {
@@ -100,7 +100,7 @@ func (r *Rows) op(s shape, key keys.Key, args []any, write func() table.Op) tabl
 	return known.(inside.Prepared[table.Op])(key, args...)
 }
 
-// Data is what an update does with the payload: nothing, unless Given. A nil Value removes it.
+// Data is what an update does with the payload. Unless Given is set, the payload stays. A nil Value removes the payload.
 type Data struct {
 	Given bool
 	Value types.AttributeValue
@@ -132,12 +132,12 @@ func (s shape) runChanges(n Names) []table.Change {
 	return nil
 }
 
-// below holds where a number of the row is missing, or less than an argument: the operation comes after it.
+// below is the condition that a number of the row is missing or less than an argument, so that the operation is the latest one.
 func below(attr string, arg int) table.Cond {
 	return table.Or(table.Attr(attr).NotExists(), table.Attr(attr).Less(param(arg)))
 }
 
-// inOrder holds unless a write was applied that comes after the commit.
+// inOrder is the condition that no later write than the commit was applied. It is empty for a release.
 func (s shape) inOrder(n Names) (cond table.Cond) {
 	if s.commit {
 		cond = below(n.Writes, argCount)
@@ -154,18 +154,18 @@ func (h Holding) args() []any {
 	return args
 }
 
-// num is an argument that is never small: as an any, an int64 would be copied to the heap.
+// num encodes a number that is never small: as an int64 in an any, it would be copied to the heap (a small one would not).
 func num(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// isFirst holds while the ticket is first, under its fence.
+// isFirst is the condition that the ticket is first, under its fence.
 func isFirst(n Names) table.Cond {
 	return table.And(table.Attr(n.Line).At(0).HasPrefix(param(argID)), table.Attr(n.Fence).Equal(param(argFence)))
 }
 
-// holds holds while a ticket of a kind does. A reader that is in the line, under its fence, holds: the fence changes with each
-// writer that comes or goes. A permit is held while its stay is in the line, since places only become smaller.
+// holds is the condition that a ticket of this kind holds. A reader holds while it is in the line under its fence: the fence increases
+// when a writer comes to hold or leaves. A permit holds until its stay leaves the line: places only become smaller.
 func (k Kind) holds(n Names) table.Cond {
 	switch k {
 	case Shared:

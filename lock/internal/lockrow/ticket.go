@@ -7,58 +7,59 @@ import (
 	"time"
 )
 
-// MaxOwner is how much of an owner's name a ticket keeps, in bytes.
+// MaxOwner is how many bytes of an owner's name a ticket keeps.
 const MaxOwner = 64
 
-// maxID bounds the ID of a ticket, in bytes, and is more than this module ever makes.
+// maxID is the greatest length of a ticket's ID, in bytes. This module makes only shorter IDs.
 const maxID = 256
 
-// Ticket is a place in a line: one element of the attribute line.
+// Ticket is a place in a line: one element of the attribute line. A Fixed ticket has a lease of its own, and no session.
 //
 //	<session>/<n>@<ms> <owner>        under a session, which is renewed for all of its tickets
 //	@<session>/<n>@<ms> <owner>       of a reader, which holds together with others
-//	<id>@<ms>+<length> <owner>        with a lease of its own, which ends length ms after ms
+//	<id>@<ms>+<length> <owner>        Fixed: the lease ends length ms after ms, unless it came to hold later or was renewed
 type Ticket struct {
-	// ID tells the ticket from all others, for ever: a session's ID and the session's own counter,
-	// or random bits. That of a reader begins with a mark.
+	// ID is unique for ever: a session's ID and a number from the session's counter, or random bits. The ID of a reader begins with a
+	// mark.
 	ID string
 
-	// At is when it was taken, in epoch milliseconds, for people and for leases of their own.
+	// At is when the ticket was taken, in epoch milliseconds. People read it, a Fixed lease counts from it, and others estimate from it
+	// for how long the ticket has held.
 	At int64
 
-	// Length is that of a lease of its own, in milliseconds; 0 under a session.
+	// Length is the length of a Fixed lease, in milliseconds; 0 under a session.
 	Length int64
 
-	// Owner is who took it, for people; at most MaxOwner bytes.
+	// Owner names the process for people. It has at most MaxOwner bytes.
 	Owner string
 }
 
-// SessionTicket is the ticket number n of a session.
+// SessionTicket returns ticket number n of a session.
 func SessionTicket(session string, n, at int64, owner string) Ticket {
 	return Ticket{ID: session + "/" + strconv.FormatInt(n, 10), At: at, Owner: cut(owner)}
 }
 
-// OwnTicket is a ticket with a lease of its own; id is unique for ever.
+// OwnTicket returns a Fixed ticket. id must be unique for ever.
 func OwnTicket(id string, at int64, length time.Duration, owner string) Ticket {
 	return Ticket{ID: id, At: at, Length: length.Milliseconds(), Owner: cut(owner)}
 }
 
-// mark begins the IDs of readers. A client that knows no readers refuses a row with one, as it takes the ID for empty.
+// mark begins the IDs of readers. A version of this package without readers takes such an ID for empty, and refuses the row.
 const mark = "@"
 
-// AsReader is the ticket as that of a reader.
+// AsReader returns the ticket as a reader's ticket.
 func (t Ticket) AsReader() Ticket {
 	t.ID = mark + t.ID
 	return t
 }
 
-// Shared reports whether the ticket is that of a reader.
+// Shared reports whether the ticket is a reader's.
 func (t Ticket) Shared() bool { return strings.HasPrefix(t.ID, mark) }
 
-// cut shortens an owner's name to MaxOwner bytes, at the end of a character.
+// cut shortens an owner's name to at most MaxOwner bytes, and does not leave part of a character.
 func cut(owner string) string { return strings.ToValidUTF8(owner[:min(len(owner), MaxOwner)], "") }
 
-// String is the ticket as the row keeps it.
+// String returns the ticket's text in the row.
 func (t Ticket) String() string {
 	at, length := strconv.FormatInt(t.At, 10), ""
 	if t.Length > 0 {
@@ -67,7 +68,7 @@ func (t Ticket) String() string {
 	return prefix(t.ID) + zeros[:max(timeDigits-len(at), 0)] + at + length + " " + t.Owner
 }
 
-// ParseTicket reads what String writes.
+// ParseTicket reads what String writes, and refuses any other text.
 func ParseTicket(text string) (Ticket, error) {
 	head, owner, ok := strings.Cut(text, " ")
 	head, shared := strings.CutPrefix(head, mark)
@@ -87,20 +88,19 @@ func ParseTicket(text string) (Ticket, error) {
 	if own && (shared || !number(length, &t.Length) || t.Length < 1 || t.Length > MaxLength.Milliseconds()) {
 		return t, errTicket
 	}
-	if t.String() != text { // conditions compare texts
+	if t.String() != text { // conditions compare texts, so a ticket has only one
 		return t, errTicket
 	}
 	return t, nil
 }
 
-// timeDigits is how many digits a time has at least, so that the texts of one ticket sort by their times.
+// timeDigits is the least number of digits of a time. Shorter times begin with zeros.
 const (
 	timeDigits = 13
 	zeros      = "0000000000000"
 )
 
-// maxTime is the latest time in epoch milliseconds that a row in order has: sums with lengths of leases do not
-// overflow.
+// maxTime is the latest valid time in a row, in epoch milliseconds. Its sum with the length of a lease does not overflow.
 const maxTime = 1 << 50
 
 func number(text string, n *int64) bool {
@@ -111,7 +111,7 @@ func number(text string, n *int64) bool {
 
 var errTicket = fmt.Errorf("%w: the line has an element that is no ticket", ErrMalformed)
 
-// Session is the ID of the session that the ticket depends on; empty for a lease of its own.
+// Session returns the ID of the session that the ticket depends on. It is empty for a Fixed ticket.
 func (t Ticket) Session() string {
 	if t.Length > 0 {
 		return ""
@@ -120,5 +120,5 @@ func (t Ticket) Session() string {
 	return session
 }
 
-// prefix is what no other ticket's text begins with.
+// prefix returns the beginning of a ticket's text. No other ticket's text begins with it.
 func prefix(id string) string { return id + "@" }

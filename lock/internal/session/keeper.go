@@ -15,45 +15,45 @@ import (
 	"github.com/mortise-go/mortise/lock/internal/clock"
 )
 
-// ErrClosed is the error of using a Keeper that was closed, and the cause with which its session ends.
+// ErrClosed is the error of a Keeper that was closed, and the cause with which its session ends.
 var ErrClosed = errors.New("session keeper closed")
 
-// ErrDead is the cause with which a session ends that was marked dead, or whose row is gone.
+// ErrDead is the cause with which a session ends if it was marked dead, or if its row is gone.
 var ErrDead = errors.New("the session was marked dead")
 
-// ErrIdle is the cause with which a session ends that nothing depends on, since it is not renewed any more.
+// ErrIdle is the cause with which a session ends if nothing depends on it: such a session is not renewed.
 var ErrIdle = errors.New("the session was not needed any more")
 
-// Config sets a Keeper up.
+// Config has the settings of a Keeper and of Others.
 type Config struct {
 	Names     Names
 	Key       func(id string) keys.Key
 	Owner     string
-	Lease     time.Duration // how long others wait for a renewal
-	Margin    time.Duration // taken off the lease on this side, for clocks of other rates
+	Lease     time.Duration // how long others wait for a renewal before they take the session for dead
+	Margin    time.Duration // how much earlier the lease ends on this side, since clocks run at different rates
 	Retention time.Duration // how long the row outlasts its lease
-	RiskPart  float64       // Hooks.Risk is called with less than this part of the lease left
+	RiskPart  float64       // Hooks.Risk is called when less than this part of the lease (less Margin) is left
 	Hooks     Hooks
 }
 
-// Hooks are what a Keeper calls. All but Renewed and Asked run without bounds of their own, and must not block
-// for long: they delay renewals.
+// Hooks are what a Keeper calls. Only Renewed and Asked get a context that bounds them. All others must not block for long, since they
+// can delay renewals.
 type Hooks struct {
-	// Opened is called for each session that was opened, by the first of those who wait for it.
+	// Opened is called once for each session that was opened, by the first caller that receives it.
 	Opened func(s *Session)
-	// Ending and then Ended are called once for each session, with the cause. Ending tells the holders, and must return at
-	// once. Ended may log.
+	// Ending and then Ended are called once for each session, with the cause. Ending tells the holders, and must return at once. Ended
+	// may log.
 	Ending, Ended func(s *Session, cause error)
-	// Risk is called when less than a part of the lease is left, and when the session was renewed. It may be called
-	// again without a change.
+	// Risk is called with true when too little of the lease is left (RiskPart), and with false when the session was renewed or has ended
+	// idle. It may be called again with the same value.
 	Risk func(atRisk bool)
-	// Asked is called with what others ask. It reports whether the question is answered: one that is
-	// not comes again with the next renewal.
+	// Asked is called with each question of another process. It reports whether the question is answered. If not, the question comes
+	// again with the next renewal.
 	Asked func(ctx context.Context, q Question) (answered bool)
-	// Renewed is called after each renewal, for what else is to be done at that pace. ctx ends when the
-	// next renewal is due. left is how long the session would have lasted without it.
+	// Renewed is called after each renewal, for other work at that pace. ctx ends before the next renewal is due. left is how long the
+	// session would have lasted without this renewal.
 	Renewed func(ctx context.Context, left time.Duration)
-	// Failed is called for each renewal that failed.
+	// Failed is called for each renewal that failed, and if Close could not delete the row.
 	Failed func(err error)
 }
 
@@ -62,31 +62,31 @@ type Keeper struct {
 	config   Config
 	repeater *attempt.Repeater
 	terms    *clock.Terms
-	opening  singleflight.Group // all who wait for a session share its opening
-	work     sync.WaitGroup     // what opens and renews
-	ctx      context.Context    // of opening: ends with Close
+	opening  singleflight.Group // callers that wait for a session share its opening
+	work     sync.WaitGroup     // goroutines and calls that open or renew
+	ctx      context.Context    // for opening; ends with Close
 	stop     context.CancelFunc
 
-	mu      sync.Mutex // guards the following, and Session.uses; never held across I/O
+	mu      sync.Mutex // guards the fields below, and Session.uses; never held during I/O
 	current *Session   // nil for none
-	next    *Session   // to be opened: its row is there, or may be; nil for one with a new row
+	next    *Session   // the session to open next, whose row exists or may exist; nil for one with a new row
 }
 
-// NewKeeper makes a Keeper. It sends nothing, and has no goroutine before the first session.
+// NewKeeper returns a Keeper. It sends nothing, and has no goroutine before the first session.
 func NewKeeper(r *attempt.Repeater, terms *clock.Terms, c Config) *Keeper {
 	k := &Keeper{config: c, repeater: r, terms: terms}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	return k
 }
 
-// Current is the session that is open; nil for none. It may end at any time.
+// Current returns the session that is open, or nil. The session may end at any time.
 func (k *Keeper) Current() *Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.alive()
 }
 
-// alive is Current. It is called with mu held.
+// alive does what Current does. It is called with mu held.
 func (k *Keeper) alive() *Session {
 	if k.current == nil || k.current.Remaining() == 0 {
 		return nil
@@ -94,12 +94,12 @@ func (k *Keeper) alive() *Session {
 	return k.current
 }
 
-// Use returns the open session, and opens one where there is none. It stays open, if it can be renewed,
-// until Session.Unuse has been called as often. A session that nothing depends on is not renewed, and ends when
-// half of its lease is over. Its row stays: the next session continues it, under the same ID.
+// Use returns the open session, or opens one. The session then stays open, as long as it can be renewed, until Session.Unuse was called
+// once for each Use. A session that nothing depends on is not renewed, and ends when half of its lease is over. Its row stays: the next
+// session continues it, under the same ID.
 //
-// All who want a session while one is opened share the opening, and its error. The opening ends with Close, and with no
-// context of theirs: of those who ask at the same moment, it makes no difference who is first.
+// Callers that need a session while it is opened share the opening, and its error. The opening ends with Close, but not with the context
+// of any caller: it makes no difference which of them came first.
 //
 // Cost: none, or one conditional write to open it.
 func (k *Keeper) Use(ctx context.Context) (*Session, error) {
@@ -112,7 +112,7 @@ func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 			switch s, err := opened.Val.(*Session), opened.Err; {
 			case k.ctx.Err() != nil:
 				return nil, ErrClosed
-			case errors.Is(err, ErrDead): // the old row was marked so: the next round makes a new one
+			case errors.Is(err, ErrDead): // the old row was marked dead: the next round makes a new one
 			case err != nil:
 				return nil, fmt.Errorf("open a session: %w", err)
 			case !s.told.Swap(true):
@@ -124,7 +124,7 @@ func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 	}
 }
 
-// UseCurrent is Use for the session that is open; nil where none is.
+// UseCurrent does what Use does if a session is open. Otherwise it returns nil.
 func (k *Keeper) UseCurrent() *Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -135,16 +135,16 @@ func (k *Keeper) UseCurrent() *Session {
 	return s
 }
 
-// open opens a session, unless one is open by now, or the keeper is closed: then it returns nil. The context has the values of
-// the first one who asked for it.
+// open opens a session. If one is open by now, it returns that one. If the keeper is closed, it opens none. ctx has the values of the
+// first caller that asked for the session.
 //
-// Cost: one conditional write; another one where no answer has told DynamoDB's time before, and the local clock is slow.
+// Cost: one conditional write; another one if the recorded end has to be corrected (see write).
 func (k *Keeper) open(ctx context.Context) (*Session, error) {
 	k.mu.Lock()
 	s, open := k.next, k.alive()
 	begins := open == nil && k.ctx.Err() == nil
 	if begins {
-		k.work.Add(1) // under mu: Close waits for it
+		k.work.Add(1) // under mu, so that Close waits for it
 	}
 	k.mu.Unlock()
 	if !begins {
@@ -171,7 +171,7 @@ func (k *Keeper) open(ctx context.Context) (*Session, error) {
 	case errors.Is(err, ErrDead):
 		k.next = nil
 	case err != nil, k.ctx.Err() != nil:
-		k.next = s // the row may be there
+		k.next = s // the request may have made the row
 	default:
 		s.begin(start)
 		k.current, k.next = s, nil
@@ -180,15 +180,15 @@ func (k *Keeper) open(ctx context.Context) (*Session, error) {
 	return s, err
 }
 
-// renewing is how long a renewal may take of a session that was idle.
+// renewing is how long the renewal of a session may take that is used again after it was idle.
 const renewing = 150 * time.Millisecond
 
-// idle reports whether nothing depends on a session. One that nothing has depended on for nearly half a lease ends.
+// idle reports whether nothing depends on a session. It ends an idle session when nearly half of its lease is over.
 func (k *Keeper) idle(s *Session) bool {
 	left := s.Remaining()
 	k.mu.Lock()
 	idle := s.uses == 0
-	ends := idle && left < k.config.Lease/2+max(k.config.Lease/20, renewing) // before it could be taken for one whose renewal is overdue
+	ends := idle && left < k.config.Lease/2+max(k.config.Lease/20, renewing) // before its renewal would look overdue
 	if ends {
 		k.current, k.next = nil, s.successor()
 	}
@@ -200,10 +200,10 @@ func (k *Keeper) idle(s *Session) bool {
 	return idle
 }
 
-// Close ends the session, deletes its row, and waits until that is done or ctx ends. Where the row could
-// not be deleted its time to live does it. Nothing is opened any more.
+// Close ends the session, deletes its row, and waits until that is done or ctx ends. If the row cannot be deleted, DynamoDB's time to
+// live deletes it later. Afterwards no session can be opened.
 //
-// Cost: one conditional write where a session is open, or was.
+// Cost: one conditional write if a session is or was open.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	k.stop()

@@ -19,40 +19,40 @@ import (
 type Kind string
 
 const (
-	// Claim asks whether the process knows a ticket. One that it does not know is a ghost, which a
-	// request has entered that came in late, and it removes it.
+	// Claim asks whether the process knows a ticket. If it does not, the ticket is a ghost, which a late request has entered, and the
+	// process removes it.
 	Claim Kind = "claim"
-	// Revoke asks the holder to release.
+	// Revoke asks the holder to release the lock.
 	Revoke Kind = "revoke"
 	// Forced tells the holder that the lock was taken by force.
 	Forced Kind = "forced"
 )
 
-// Question is what one process wants of another about a lock. The mailbox keeps it as JSON.
+// Question is a message of one process to another about a lock. The mailbox keeps it as JSON.
 type Question struct {
 	Kind   Kind
-	Ticket string   // its ID
-	Fence  int64    // under which it was seen first
-	Key    keys.Key // of the lock's row
+	Ticket string   // ID of the ticket
+	Fence  int64    // under which the ticket was seen to hold; of a permit, the number of its stay; 0 in a Revoke
+	Key    keys.Key // key of the lock's row
 }
 
-// maxQuestions bounds a mailbox. With keys of usual lengths it has 100 KB then. One whose questions have the
-// longest keys reaches the 400 KB of an item before, which DynamoDB refuses.
+// maxQuestions bounds a mailbox, to about 100 KB with keys of usual lengths. With the longest keys, the row reaches the 400 KB of an item
+// earlier, and DynamoDB refuses more.
 const maxQuestions = 1000
 
-// MaxAsked is how many questions one request asks at most.
+// MaxAsked is the greatest number of questions in one request. The caller has to keep to it.
 const MaxAsked = 100
 
-// ErrBusy is the error of a question to a session whose mailbox is full.
+// ErrBusy means that the mailbox of the session is full.
 var ErrBusy = fmt.Errorf("%w: too many requests wait for the holder's next renewal", table.ErrThrottled)
 
-// ErrNobody is the error of a question to a session that is dead or gone, or whose recorded end is past.
+// ErrNobody means that the session is dead or gone, or that its recorded end is past.
 var ErrNobody = errors.New("the session has ended")
 
 func stringSet(list []string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: list} }
 
-// Ask puts questions into the mailbox of another process's session. ErrBusy and ErrNobody say why they
-// were not, or are there in vain.
+// Ask puts questions into the mailbox of another process's session. ErrBusy means that some of them are not there. ErrNobody means that
+// nobody will read them, even if they are there.
 //
 // Cost: one conditional write.
 func (o *Others) Ask(ctx context.Context, id string, questions ...Question) error {
@@ -65,7 +65,7 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 		texts[i] = string(text)
 	}
 	slices.Sort(texts)
-	texts = slices.Compact(texts) // several who wait for one lock ask the same
+	texts = slices.Compact(texts) // waiters for one lock ask the same question
 	n := o.config.Names
 	ask := table.Attr(n.Ask)
 	op := table.Update(o.config.Key(id), ask.Add(stringSet(texts))).If(
@@ -78,7 +78,7 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 	})
 	var failed *table.ConditionError
 	switch {
-	case errors.Is(err, table.ErrInvalid): // the row is as large as it can be
+	case errors.Is(err, table.ErrInvalid): // the row has reached its greatest size
 		return ErrBusy
 	case errors.As(err, &failed):
 		item = failed.Item
@@ -93,11 +93,11 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 	case slices.ContainsFunc(texts, func(q string) bool { return !slices.Contains(row.Ask, q) }):
 		return ErrBusy
 	}
-	return nil // they are there, from this call or from an earlier one
+	return nil // the questions are there, from this call or from an earlier one
 }
 
-// answer has the questions answered that others ask. Those that were, and what is no question, are taken
-// out of the mailbox with the next renewal.
+// answer lets Hooks.Asked answer the questions of others. The next renewal removes answered questions from the mailbox, and texts that
+// are no questions.
 func (s *Session) answer(ctx context.Context, asked []string) {
 	var mu sync.Mutex
 	s.answered = nil
@@ -111,5 +111,5 @@ func (s *Session) answer(ctx context.Context, asked []string) {
 		s.answered = append(s.answered, text)
 		return nil
 	})
-	slices.Sort(s.answered) // whichever was faster
+	slices.Sort(s.answered) // so that the next write does not depend on which answer came first
 }

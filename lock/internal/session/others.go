@@ -14,60 +14,59 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Others are the sessions of other processes, as far as this one has seen them. It is safe for
-// concurrent use.
+// Others keeps what this process has seen of the sessions of other processes. It is safe for concurrent use.
 type Others struct {
 	config   Config
 	repeater *attempt.Repeater
-	marking  singleflight.Group // of sessions that are marked dead
+	marking  singleflight.Group // callers that mark the same session dead share the request
 
-	mu   sync.Mutex // guards the following; never held across I/O
+	mu   sync.Mutex // guards the field below; never held during I/O
 	seen map[string]sighting
 }
 
-// NewOthers remembers nothing yet.
+// NewOthers returns an Others that has seen no session.
 func NewOthers(r *attempt.Repeater, c Config) *Others {
 	return &Others{config: c, repeater: r, seen: map[string]sighting{}}
 }
 
-// Key is the key of a session's row. It is false for an ID, from a line, that no session can have.
+// Key returns the key of a session's row. The ID comes from a ticket in a line. ok is false if no session can have this ID.
 func (o *Others) Key(id string) (key keys.Key, ok bool) {
 	key = o.config.Key(id)
 	return key, id != "" && key.Validate() == nil
 }
 
-// sighting is what a session has shown so far. The zero value is a session that was never looked for.
+// sighting is what a session has shown so far. The zero value is for a session that was never looked at.
 type sighting struct {
-	row     Row       // with the greatest beat; the zero value where none was found
-	missing bool      // the last look found no row in order
+	row     Row       // the row with the greatest beat; the zero value if none was found
+	missing bool      // the last look found no row, or a malformed one
 	since   time.Time // monotonic: when this beat was seen first
 	last    time.Time // monotonic: when the session was looked at last
 }
 
-// Suspicion is how a session looks from here.
+// Suspicion is what this process knows about another process's session.
 type Suspicion struct {
-	// Known is false where the session was not looked for within its lease.
+	// Known is false if the session was not looked at within its lease.
 	Known bool
-	// Dead reports that the session is marked dead: its tickets can be removed.
+	// Dead reports whether the session is marked dead. If so, its tickets can be removed.
 	Dead bool
-	// Wait is how long until it may be marked dead unless it shows life; 0 for now.
+	// Wait is how long it takes until the session may be marked dead, unless it shows life before; 0 for now.
 	Wait time.Duration
-	// Silent is for how long it has shown no renewal.
+	// Silent is for how long the session has shown no renewal.
 	Silent time.Duration
-	// Age is how long ago it was looked at.
+	// Age is how long ago the session was looked at.
 	Age time.Duration
-	// Lease is its lease; 0 where it is not known.
+	// Lease is the session's lease; 0 if it is not known.
 	Lease time.Duration
 
 	silent bool // it has shown the same beat for a whole lease
 	beat   int64
 }
 
-// maxSeen is how many sessions are remembered before those that were not seen for long are forgotten.
+// maxSeen is how many sessions are kept before sessions that were not looked at for two leases (at least 2 s) are dropped.
 const maxSeen = 1000
 
-// Saw records what a look has found at a session's key; nil for no row. at is the monotonic time after the look. Looks
-// that lag behind change nothing.
+// Saw records what a look found at a session's key: item is nil if there was no row. at is the monotonic time after the look. A look that
+// lags behind (one with an older beat) is no sign of life.
 func (o *Others) Saw(id string, item table.Item, at time.Time) {
 	row, err := o.config.Names.Parse(item)
 	o.saw(id, row, err == nil, at)
@@ -82,7 +81,7 @@ func (o *Others) saw(id string, row Row, found bool, at time.Time) {
 			return at.Sub(s.last) > 2*time.Duration(max(s.row.Lease, 1000))*time.Millisecond
 		})
 	}
-	if s.row.Dead { // for good
+	if s.row.Dead { // a session that is marked dead stays dead
 		return
 	}
 	if found && (row.Dead || s.row.Lease == 0 || row.Beat > s.row.Beat) {
@@ -92,8 +91,8 @@ func (o *Others) saw(id string, row Row, found bool, at time.Time) {
 	o.seen[id] = s
 }
 
-// Suspect reports how a session looks, going by what was seen of it. A session whose row is missing may be marked dead at once:
-// the condition of that write finds out whether the look has lagged behind.
+// Suspect returns what is known of a session. A session whose row is missing may be marked dead at once: the condition of that write
+// finds out whether the look has lagged behind.
 func (o *Others) Suspect(id string) Suspicion {
 	o.mu.Lock()
 	s := o.seen[id]
@@ -103,7 +102,7 @@ func (o *Others) Suspect(id string) Suspicion {
 	if !look.Known || look.Dead || s.missing {
 		return look
 	}
-	look.Known = look.Age <= lease // it may have been renewed often since
+	look.Known = look.Age <= lease // otherwise it may have been renewed often since
 	look.Wait = max(lease-look.Silent, 0)
 	look.silent, look.beat = look.Wait == 0, s.row.Beat
 	if until, ok := c.UntilPast(s.row.Expires); ok && s.row.Expires > 0 {
@@ -112,11 +111,11 @@ func (o *Others) Suspect(id string) Suspicion {
 	return look
 }
 
-// MarkDead marks a session dead, for good, unless it has shown life: since it was last seen here, if it
-// was silent for a whole lease, and by the end that it records. It reports whether the session is dead.
-// Those who mark one session at the same time share the request, which ends with none of their contexts.
+// MarkDead marks a session dead, for good, on one of three conditions: it has no row, or still the beat that it has shown here for a
+// whole lease, or its recorded end is past. MarkDead reports whether the session is dead. Callers that mark the same session at the same
+// time share the request. The request does not end with any of their contexts.
 //
-// Cost: one conditional write; none where it is known to be dead.
+// Cost: one conditional write; none if the session is known to be dead.
 func (o *Others) MarkDead(ctx context.Context, id string) (dead bool, err error) {
 	if o.Suspect(id).Dead {
 		return true, nil
@@ -148,12 +147,12 @@ func (o *Others) markDead(ctx context.Context, id string) (dead bool, err error)
 			table.Attr(n.Type).Set(Type),
 			table.Attr(n.Dead).Set(c.Stamp().UnixMilli()),
 			table.Attr(n.TTL).Set(c.Stamp().Add(o.config.Retention).Unix()+1),
-			table.Attr(n.Ask).Remove(), // it may fill the row
+			table.Attr(n.Ask).Remove(), // the mailbox may fill the row to its greatest size
 		).If(cond))
 	})
 	row := Row{Dead: true}
 	var failed *table.ConditionError
-	if errors.As(err, &failed) { // by a row that is not dead, or was marked by somebody else
+	if errors.As(err, &failed) { // the session is alive, or somebody else has marked it dead
 		row, err = n.Parse(failed.Item)
 	}
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 
 const minRetry = 10 * time.Millisecond
 
-// keep renews the row every quarter of the term until the session ends. It does not watch the end of
-// the term: a renewal that hangs delays nothing. While nothing depends on the session it is not renewed, and
-// whether something does is asked every fortieth of the term once the next renewal is due. asked is what its opening brought.
+// keep renews the row every quarter of the term until the session ends. It does not watch the end of the term, so a renewal that hangs
+// does not delay it. If nothing depends on the session when a renewal is due, keep asks again every fortieth of the term. asked are the
+// questions that the opening brought.
 func (s *Session) keep(asked []string) {
 	k, clk := s.keeper, s.keeper.repeater.Clock
 	length := k.config.Lease - k.config.Margin
 	period := length / 4
-	look := max(length/40, minRetry) // timers stand still while the machine is suspended
+	look := max(length/40, minRetry) // keep reads the clocks this often: its timers stand still while the machine is suspended
 	s.answerSoon(asked, nil)
-	// Not at once, also where the request took long: those who opened the session have to count as using it.
+	// Not at once, even if the request took long: the callers that opened the session need time to count as its users.
 	next := func() time.Duration { return max(clk.Jitter(period), length-s.Remaining()+period/10) }
 	for due := next(); ; {
-		wait := min(due-(length-s.Remaining()), look) // since the request of the last renewal, by either clock
+		wait := min(due-(length-s.Remaining()), look) // counted from the request of the last renewal, by the clock that shows more
 		if wait <= 0 && k.idle(s) {
 			wait = look
 		}
@@ -45,7 +45,7 @@ func (s *Session) keep(asked []string) {
 	}
 }
 
-// answerSoon answers what others ask, and then calls more, within less than the time until the next renewal.
+// answerSoon answers the questions of others, and then calls more, within an eighth of the lease: before the next renewal is due.
 func (s *Session) answerSoon(asked []string, more func(ctx context.Context)) {
 	ctx, cancel := s.keeper.repeater.Clock.WithTimeout(context.Background(), s.keeper.config.Lease/8)
 	defer cancel()
@@ -55,7 +55,7 @@ func (s *Session) answerSoon(asked []string, more func(ctx context.Context)) {
 	}
 }
 
-// pause waits. It reports whether the session goes on.
+// pause waits for d, or until the session ends. It reports whether the session goes on.
 func (s *Session) pause(d time.Duration) bool {
 	timer := s.keeper.repeater.Clock.NewTimer(d)
 	defer timer.Stop()
@@ -66,8 +66,9 @@ func (s *Session) pause(d time.Duration) bool {
 	return s.Cause() == nil
 }
 
-// renew sends renewals until one succeeds, which brings what others ask; false where the session ends
-// before. left is how long it would have lasted without that. It does not go by the table's policy, which may end long before the lease does.
+// renew sends renewals until one succeeds, or the session ends (ok is false). asked are the questions in the mailbox. left is how long
+// the session would have lasted without the renewal. renew does not use the table's retry policy, which may end long before the lease
+// does.
 func (s *Session) renew() (asked []string, left time.Duration, ok bool) {
 	k := s.keeper
 	wait := machine.Backoff(k.repeater.Clock,
@@ -77,7 +78,7 @@ func (s *Session) renew() (asked []string, left time.Duration, ok bool) {
 	)
 	for {
 		start := k.repeater.Clock.Instant()
-		// A share of what is left: a request that hangs leaves time for others.
+		// A third of what is left, so that a request that hangs leaves time for others.
 		ctx, cancel := k.repeater.Clock.WithTimeout(context.Background(), min(max(s.Remaining()/3, minRetry), attempt.MaxTimeout))
 		asked, err := s.write(table.WithoutRetry(ctx))
 		cancel()
@@ -100,12 +101,11 @@ func (s *Session) renew() (asked []string, left time.Duration, ok bool) {
 	}
 }
 
-// write makes the session's row, or renews it, and returns the questions in its mailbox. Each write has a beat of its
-// own, and is applied only to a row with a smaller one: a late copy changes nothing. ErrDead is the error where the row
-// was marked dead, or is gone.
+// write makes the session's row, or renews it, and returns the questions in its mailbox. Each write has a beat of its own, and is applied
+// only to a row with a smaller one: a late copy does nothing. The error is ErrDead if the row was marked dead or is gone.
 //
-// It writes again where the row does not record rightly when the session ends, and the answer has told DynamoDB's time:
-// should the process die before the next renewal, only those who have watched it for a lease could take it for dead.
+// If the answer shows that a guessed end may be too early, or tells the time for an end that is not recorded yet, write sends another
+// request. Without a recorded end, if this process dies soon, only processes that have watched it for a lease can take it for dead.
 func (s *Session) write(ctx context.Context) (asked []string, err error) {
 	k, n, c := s.keeper, s.keeper.config.Names, s.keeper.repeater.Clock
 	s.beat++
@@ -116,7 +116,7 @@ func (s *Session) write(ctx context.Context) (asked []string, err error) {
 	_, latest, known := c.Bounds()
 	_, told := c.Told()
 	guess := s.fresh && !told
-	if guess { // the local clock stands in for DynamoDB's, unless the answer shows that it is slow
+	if guess { // the local clock stands in for DynamoDB's: the answer shows whether it is slow
 		latest = c.Stamp().Add(time.Second)
 	}
 	expires := table.Attr(n.Expires).Remove()
@@ -136,7 +136,7 @@ func (s *Session) write(ctx context.Context) (asked []string, err error) {
 		op = op.Changing(ask.DeleteFrom(stringSet(s.answered)))
 	}
 	item, err := k.repeater.Table.Apply(ctx, op, table.ReturnNew)
-	if errors.Is(err, table.ErrInvalid) { // the mailbox is not one, or fills the row: renewing comes first
+	if errors.Is(err, table.ErrInvalid) { // the mailbox has another type, or fills the row: the renewal comes first
 		item, err = k.repeater.Table.Apply(ctx, emptied, table.ReturnNew)
 	}
 	var failed *table.ConditionError
@@ -146,7 +146,7 @@ func (s *Session) write(ctx context.Context) (asked []string, err error) {
 		return nil, err
 	}
 	row, bad := n.Parse(item)
-	if failed != nil && (bad != nil || row.Dead || row.Beat < s.beat) { // or else it is this very beat, delivered twice
+	if failed != nil && (bad != nil || row.Dead || row.Beat < s.beat) { // an equal beat is this very write, delivered twice
 		return nil, ErrDead
 	}
 	s.fresh = false

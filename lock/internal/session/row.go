@@ -15,21 +15,20 @@ import (
 // Type is the value of the type attribute of session rows.
 const Type = toolkit.Session
 
-// maxLease bounds the lease of a session in milliseconds: that of a row that says more is not in order.
+// maxLease is the greatest valid lease of a session, in milliseconds.
 const maxLease = 24 * 60 * 60 * 1000
 
-// ErrMalformed is the error of a row at a session's key that this package has not written.
+// ErrMalformed means that no client of this package writes such a row at a session's key.
 var ErrMalformed = errors.New("malformed session row")
 
-// Names are the names of a session row's attributes.
+// Names are the names of the attributes of a session row.
 type Names struct {
 	PK, Type, TTL string // from the table's scheme
 
 	Owner, Lease, Beat, Expires, Dead, Ask string
 }
 
-// NamesOf are the names in a table with the given scheme. Names that the scheme does not give begin
-// with prefix.
+// NamesOf returns the names in a table with the given scheme. All names that the scheme does not give begin with prefix.
 func NamesOf(s keys.Scheme, prefix string) Names {
 	return Names{
 		PK: s.PK, Type: s.Type, TTL: s.TTL,
@@ -41,13 +40,13 @@ func NamesOf(s keys.Scheme, prefix string) Names {
 // Row is a session's row as it was read.
 type Row struct {
 	Lease   int64    // in milliseconds
-	Beat    int64    // renewals so far
-	Expires int64    // epoch milliseconds at which it ends unless renewed; 0 where it does not say
-	Dead    bool     // marked so, for good
+	Beat    int64    // number of the last write, from 0
+	Expires int64    // when the session ends unless it is renewed, in epoch milliseconds; 0 if that is not recorded
+	Dead    bool     // the session was marked dead, for good
 	Ask     []string // the mailbox
 }
 
-// Parse reads a row. ErrMalformed is the error of one that no condition of this package would hold for.
+// Parse reads a row. It returns ErrMalformed for a row that no client with these names has written.
 func (n Names) Parse(item table.Item) (r Row, err error) {
 	if typ, ok := item[n.Type].(*types.AttributeValueMemberS); !ok || typ.Value != Type {
 		return r, fmt.Errorf("%w: it is of another type", ErrMalformed)
@@ -55,7 +54,7 @@ func (n Names) Parse(item table.Item) (r Row, err error) {
 	if ask, ok := item[n.Ask].(*types.AttributeValueMemberSS); ok {
 		r.Ask = ask.Value
 	}
-	if r.Dead = item[n.Dead] != nil; r.Dead { // whatever else it has
+	if r.Dead = item[n.Dead] != nil; r.Dead { // the mark counts, whatever else the row has
 		return r, nil
 	}
 	var lease, beat, expires bool

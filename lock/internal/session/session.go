@@ -22,40 +22,40 @@ type Session struct {
 	uses   int           // how many depend on it; guarded by keeper.mu
 	ended  chan struct{} // closed when the term ends
 
-	// Term begins when the session is opened, and is extended by each renewal. Its end is the session's.
+	// Term begins when the session is opened. Each renewal extends it. The session ends with it.
 	*clock.Term
 
-	// Of the goroutine that opens it, and then of the one that renews it.
-	fresh    bool     // its row may have to be made
-	beat     int64    // of the last write
+	// These belong to the goroutine that opens the session, and then to the one that renews it.
+	fresh    bool     // the row may not exist yet
+	beat     int64    // number of the last write
 	answered []string // questions that the next write takes out of the mailbox
-	tried    int      // counts questions that were tried, to begin with others the next time
+	tried    int      // counts questions that were tried, so that each round begins with others
 }
 
 func (k *Keeper) newSession(id string) *Session {
 	return &Session{keeper: k, id: id, key: k.config.Key(id), ended: make(chan struct{})}
 }
 
-// successor is the session that continues the row of one that has ended idle.
+// successor returns the session that continues the row of this one, which has ended idle.
 func (s *Session) successor() *Session {
 	next := &Session{keeper: s.keeper, id: s.id, key: s.key, ended: make(chan struct{}), beat: s.beat, answered: s.answered}
 	next.number.Store(s.number.Load())
 	return next
 }
 
-// ID tells the session from those of all other processes, for ever. One that follows an idle session has the same.
+// ID is unique among the sessions of all processes, for ever. The session that continues an idle one has the same ID.
 func (s *Session) ID() string { return s.id }
 
-// Next is the next number of a ticket under this ID, from 1. No number comes twice.
+// Next returns the number of the next ticket under this ID, from 1. It returns no number twice.
 func (s *Session) Next() int64 { return s.number.Add(1) }
 
 // Ended is closed when the session has ended.
 func (s *Session) Ended() <-chan struct{} { return s.ended }
 
-// Use keeps the session open until another call of Unuse, for what depends on it beside the caller.
+// Use keeps the session open until one more call of Unuse, for something that depends on it beside the caller.
 func (s *Session) Use() { s.count(1) }
 
-// Unuse takes back one Keeper.Use or Use.
+// Unuse takes back one call of Keeper.Use, Keeper.UseCurrent or Use.
 func (s *Session) Unuse() { s.count(-1) }
 
 func (s *Session) count(more int) int {
@@ -76,15 +76,15 @@ func (s *Session) begin(start clock.Instant) {
 		End:   func(cause error) { k.config.Hooks.Ended(s, cause) },
 		LowAt: time.Duration(float64(length) * k.config.RiskPart),
 		Low: func() {
-			if s.count(0) > 0 { // or else it is not renewed, and has nothing at risk
+			if s.count(0) > 0 { // an unused session is not renewed, and nothing is at risk
 				k.config.Hooks.Risk(true)
 			}
 		},
 	})
 }
 
-// Confirm finds out whether the session is alive at a moment after the call began. It ends one that
-// is not. What cannot be found out is an error, and the session goes on.
+// Confirm finds out whether the session was alive at a moment after the call began. If it was not, Confirm ends it. If that cannot be
+// found out, Confirm returns an error, and the session goes on.
 //
 // Cost: one consistent read.
 func (s *Session) Confirm(ctx context.Context) (alive bool, err error) {
@@ -109,7 +109,7 @@ func (s *Session) Confirm(ctx context.Context) (alive bool, err error) {
 	return s.Cause() == nil, nil
 }
 
-// remove deletes the row. Should that fail, its time to live does it.
+// remove deletes the row. If that fails, DynamoDB's time to live deletes it later.
 func (s *Session) remove(ctx context.Context) {
 	k, n := s.keeper, s.keeper.config.Names
 	ctx, cancel := k.repeater.Clock.Detached(ctx)

@@ -13,67 +13,67 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// DefaultRate is how many rows a second a [Poller] reads at most in the long run, unless it is told otherwise.
+// DefaultRate is the default of Rate in [PollerConfig], in rows a second.
 const DefaultRate = 1000
 
 // PollerConfig configures a [Poller].
 type PollerConfig struct {
-	// Machine is where time and chance come from. Required.
+	// Machine is the source of time and of chance. Required.
 	Machine machine.Machine
 
-	// Read reads rows: eventually consistent, in the order of their keys, nil where there is none, like
-	// [table.Table.BatchGet]. It gets at most 100 keys, no two of which are the same. What comes with a
-	// *[table.UnprocessedError] counts as read. It has to return when its context ends. Required.
+	// Read reads rows, eventually consistent. Like [table.Table.BatchGet], it returns them in the order of their keys, and nil for a
+	// missing row. It gets at most 100 keys, all different. What it returns beside a *[table.UnprocessedError] counts as read. It must
+	// return when its context ends. Required.
 	Read func(ctx context.Context, list []keys.Key) ([]table.Item, error)
 
-	// Fatal reports whether repeating a read that failed with err cannot help. The error is then told to the watchers.
-	// It is not asked about a read that ran into Timeout. Required.
+	// Fatal reports whether it is useless to repeat a read that failed with err. If so, the watchers get the error. Fatal is not asked
+	// about a read that ran into Timeout. Required.
 	Fatal func(err error) bool
 
 	// Timeout bounds each call of Read. Required.
 	Timeout time.Duration
 
-	// Rate is how many rows a second are read at most in the long run: a quarter of a second's at once after a quiet
-	// time, and a twentieth of a second's by one request. Where the watchers ask for more, all intervals get longer in
-	// proportion. Defaults to [DefaultRate].
+	// Rate is how many rows a second are read at most in the long run. After a quiet time, it reads about Rate/4 rows at once. One
+	// request reads at most Rate/20 rows. If the watchers ask for more than Rate, all intervals get longer in proportion. Defaults to
+	// [DefaultRate].
 	Rate int
 }
 
 // Poller reads the rows that somebody watches, again and again, for any number of watchers.
 //
-// All rows that are due share a request, and so do the watchers of one row. Watchers that are past half of their interval
-// come along when there is room. A read that fails is repeated for as long as somebody watches, after 50 ms at first and
-// after 5 s in the end, jittered by half. Each time, its rows are read with fewer others, so that rows whose reads hang
-// do not keep others from being read.
+// All rows that are due share a request, and all watchers of a row share its read. If there is room, the request also serves watchers
+// that are past half of their interval. A read that fails is repeated for as long as somebody watches: after 50 ms at first, and after
+// 5 s in the end, jittered by half. Each time, its rows are read with fewer others, so that rows whose reads hang do not keep others from
+// being read.
 //
-// One goroutine reads, and calls the watchers. All methods may be called from many goroutines; all but Close also from a
-// watcher.
+// One goroutine reads the rows and calls the watchers. All methods may be called from many goroutines. All but Close may also be called
+// by a watcher.
 type Poller struct {
 	config PollerConfig
-	ctx    context.Context // bounds the goroutine, which all calls share
+	ctx    context.Context // for the goroutine, which serves all callers
 	cancel context.CancelFunc
 	work   sync.WaitGroup
-	wake   chan struct{} // of capacity 1: what is due has changed
+	wake   chan struct{} // of capacity 1: due has changed
 
-	mu       sync.Mutex // guards the following, and the watches; never held across I/O, or while a watcher is called
-	due      []*Watch   // by when they are due; without those for which a read is under way
+	mu       sync.Mutex // guards the fields below, and the watches; never held during I/O, or while a watcher is called
+	due      []*Watch   // in the order in which they are due; without watches for which a read is under way
 	running  bool
-	gate     time.Time // the rate allows nothing before
-	resume   time.Time // nothing is read before, after a failure
-	failures int       // requests in a row that brought nothing
+	gate     time.Time // the rate allows no read before this time
+	resume   time.Time // nothing is read before: after a failure, or after a read that has woken somebody
+	failures int       // requests in a row that brought no row
 	wanted   float64   // looks a second that the watchers ask for
 }
 
-// NewPoller returns a Poller without watches. It sends nothing, and runs no goroutine. It ends with [Poller.Close].
+// NewPoller returns a Poller without watches. It sends nothing, and starts no goroutine. End it with [Poller.Close].
 func NewPoller(c PollerConfig) *Poller {
 	c.Rate = cmp.Or(c.Rate, DefaultRate)
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Poller{config: c, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1)}
 }
 
-// Close ends all watches, and waits for the goroutine. No watcher is called afterwards. A watcher must not call Close.
+// Close ends all watches, and waits for the goroutine. Afterwards no watcher is called. A watcher must not call Close.
 func (p *Poller) Close() {
-	p.mu.Lock() // the goroutine begins under it
+	p.mu.Lock() // Watch starts the goroutine under it
 	p.cancel()
 	p.mu.Unlock()
 	p.work.Wait()
@@ -99,7 +99,7 @@ func (p *Poller) run() {
 	}
 }
 
-// plan returns the watchers of each row that is to be read now, or until when to wait. It reports false when nobody
+// plan returns the watchers of each row to read now. If no row is due yet, at is the time until which to wait. open is false if nobody
 // watches, or the poller has ended.
 func (p *Poller) plan() (rows [][]*Watch, at time.Time, open bool) {
 	p.mu.Lock()
@@ -132,7 +132,7 @@ func (p *Poller) plan() (rows [][]*Watch, at time.Time, open bool) {
 	return rows, now, true
 }
 
-// cost is how long the rate takes to allow so many rows.
+// cost returns how long it takes until the rate allows so many rows.
 func (p *Poller) cost(rows int) time.Duration {
 	return time.Duration(rows) * (time.Second / time.Duration(p.config.Rate))
 }
@@ -172,7 +172,7 @@ func (p *Poller) read(rows [][]*Watch) {
 		p.failures = 0
 	}
 	pause := p.retry(p.failures)
-	if then != nil { // those who are woken may end their watches: the next read is without them
+	if then != nil { // a function in then may let watches end: the next read is without them
 		pause = max(pause, time.Microsecond)
 	}
 	p.resume = p.config.Machine.Now().Add(pause)
@@ -190,7 +190,7 @@ func (p *Poller) retry(failures int) time.Duration {
 	return d/2 + p.config.Machine.N(d)
 }
 
-// missed puts back the watchers of a row that could not be read.
+// missed schedules the watchers of a row again that could not be read.
 func (p *Poller) missed(watches []*Watch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,43 +9,42 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Look is what a read saw of a row.
+// Look is what a read has found at a key.
 type Look struct {
-	// Item is the row; nil if there is none. Watchers of one row share it, and must not change it.
+	// Item is the row; nil if there is none. All watchers of a row share it, and must not change it.
 	Item table.Item
 
-	// At is when the answer came, by the machine's monotonic clock: a row that is seen first here has been like that since
-	// a moment that is not later. What was written before may still be missing.
+	// At is when the answer came, by the machine's monotonic clock: the row has had this content since that time, or longer. A change
+	// from before that time may still be missing, since reads are eventually consistent.
 	At time.Time
 
-	// Err is why the row cannot be read, if repeating cannot help. Item is nil then.
+	// Err is why the row cannot be read, if repeating the read cannot help. Item is nil then.
 	Err error
 
 	then *[]func()
 }
 
-// Then has f called when all watchers of the rows that were read together have been told. So what a watcher wakes does not
-// run beside those that follow. f must not block.
+// Then makes f run after all watchers of the rows that were read together have been called. So what f wakes does not run while other
+// watchers are still called. f must not block.
 func (l Look) Then(f func()) { *l.then = append(*l.then, f) }
 
-// Watch is a watcher's interest in a row.
+// Watch is the interest of one watcher in a row.
 type Watch struct {
 	poller    *Poller
 	key       keys.Key
 	seen      func(Look) time.Duration
-	due, half time.Time // of its interval
+	due, half time.Time // end and middle of its interval
 	wanted    float64   // looks a second
 	failures  int       // reads in a row that brought nothing
-	reading   bool      // a read under way is for it
+	reading   bool      // a read for it is under way
 	ended     bool
 }
 
 // Watch calls seen with what it reads of a row, for the first time after the duration first.
 //
-// seen returns how long to wait until the next look, from its return on and 1 ms at least; a negative duration ends the
-// watch. seen is called on the poller's goroutine, one call at a time, and must not block. Another look is shared with it
-// from half of its interval on, but none that had begun before the watch did. If the poller has ended, seen is never
-// called.
+// seen returns how long to wait until the next look, counted from its return, at least 1 ms. A negative duration ends the watch. seen is
+// called on the poller's goroutine, one call at a time, and must not block. After half of its interval, the watch shares a look that
+// another one causes, but never one that began before the watch. If the poller has ended, seen is never called.
 func (p *Poller) Watch(key keys.Key, first time.Duration, seen func(Look) (next time.Duration)) *Watch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,8 +60,8 @@ func (p *Poller) Watch(key keys.Key, first time.Duration, seen func(Look) (next 
 	return w
 }
 
-// Stop ends the watch. It does not wait: when it returns, one call of seen may still be running, if its look was being
-// delivered. No other call begins. Stop may be called more than once, and from within seen.
+// Stop ends the watch. It does not wait: if a look was being delivered, seen may still run when Stop returns. No other call begins. Stop
+// may be called more than once, and from within seen.
 func (w *Watch) Stop() {
 	w.poller.mu.Lock()
 	defer w.poller.mu.Unlock()
@@ -83,10 +82,9 @@ func (p *Poller) end(w *Watch) {
 	p.signal()
 }
 
-// wait has a watch look next in d, or after half of d along with others, but in least at the earliest. At times when
-// reads have to wait for the rate, it is later by the ratio of what all watchers want to what there is: those who look
-// often and those who look seldom lose the same share. It is later by the time of one read for each of them at most, as
-// if they had their turns. It is called with mu held.
+// wait schedules the next look of a watch: in d, or after half of d together with others, but not before least. While reads have to wait
+// for the rate, d grows by the ratio of what all watchers want to what the rate allows: watches with frequent and with rare looks lose
+// the same share. It grows by at most the time of one read for each of them, as if they took turns. wait is called with mu held.
 func (p *Poller) wait(w *Watch, d, least time.Duration) {
 	if w.reading = false; w.ended {
 		return
@@ -101,7 +99,7 @@ func (p *Poller) wait(w *Watch, d, least time.Duration) {
 	}
 	w.due, w.half = now.Add(max(d, least)), now.Add(max(d/2, least))
 	i, _ := slices.BinarySearchFunc(p.due, w, func(o, w *Watch) int {
-		// Those that are due at the same time are in the order of their keys, whichever goroutine came first.
+		// Watches that are due at the same time are in the order of their keys, whichever goroutine came first.
 		return cmp.Or(o.due.Compare(w.due), o.key.Compare(w.key), -1)
 	})
 	p.due = slices.Insert(p.due, i, w)
