@@ -9,23 +9,23 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Budget of one kind of page, whatever it shows and however many readers have it open.
+// Budget of one kind of page, no matter what it shows and how many readers have it open.
 const (
 	readsPerSecond = 2
-	unitsPerSecond = 25 // so that a table with little capacity is not read at the cost of the application
+	unitsPerSecond = 25 // leaves capacity to the application, even if the table has little
 )
 
-// budget spreads requests over time: each waits until the ones before it have been paid for. It is safe for concurrent
+// budget spreads requests over time: each waits until the rates allow for all requests before it. It is safe for concurrent
 // use.
 type budget struct {
 	usage *table.Usage // of all requests under the context
 
 	mu   sync.Mutex
 	next time.Time // when the next request may be sent
-	paid float64   // read units that next covers
+	paid float64   // read units of the requests that next takes into account
 }
 
-// within returns a context whose requests keep to a budget of their own.
+// within returns a context with a new budget, which all requests under the context share.
 func within(ctx context.Context) context.Context {
 	ctx, usage := table.WithUsage(ctx)
 	return pace.With(ctx, (&budget{usage: usage}).wait)
@@ -39,13 +39,13 @@ func (b *budget) wait(ctx context.Context) error {
 	return nil
 }
 
-// turn is when the next request may be sent: half a second after the one before, and later where that one has read much.
-// What a request reads is known afterwards, so the one after it waits.
+// turn returns when the next request may be sent: half a second after the one before, and later if that one has read more
+// than 12.5 units. What a request reads is known only afterwards, so the next request has to wait for it.
 func (b *budget) turn() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	units := b.usage.Totals().ReadUnits
-	owed := max((units-b.paid)/unitsPerSecond-1.0/readsPerSecond, 0) // a request's own time is paid for already
+	owed := max((units-b.paid)/unitsPerSecond-1.0/readsPerSecond, 0) // next already includes half a second for each request
 	b.paid = units
 	at := b.next.Add(time.Duration(owed * float64(time.Second)))
 	if now := time.Now(); at.Before(now) {

@@ -77,18 +77,18 @@ func (c *Config) validate() error {
 // Console is the handler. It is safe for concurrent use. Close it.
 type Console struct {
 	config Config
-	ctx    context.Context // of everything that it reads; ends with Close
+	ctx    context.Context // of all reads; ends with Close
 	cancel context.CancelCauseFunc
 
 	locks      *feed[*lockList]
 	migrations *feed[*migrationList]
-	static     context.Context // carries the budget of pages that do not go live
+	static     context.Context // with the budget that the pages without live updates share
 
 	mu     sync.Mutex // guards the following; never held across I/O
 	closed bool
-	group  sync.WaitGroup            // of goroutines and event streams
-	single map[lock.Target]*lockFeed // of the locks that are looked at alone
-	open   int                       // event streams
+	group  sync.WaitGroup            // goroutines and event streams that Close waits for
+	single map[lock.Target]*lockFeed // feeds of the locks whose own page is open
+	open   int                       // number of open event streams
 }
 
 // lockFeed follows one lock.
@@ -119,7 +119,7 @@ func (c *Console) Close() error {
 	return nil
 }
 
-// run starts a goroutine that Close ends and waits for; false where it is closed.
+// run starts f in a goroutine that Close waits for, so f has to end with c.ctx. It returns false if the console is closed.
 func (c *Console) run(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +131,7 @@ func (c *Console) run(f func()) bool {
 
 const anyHost = "*"
 
-// hostname is a Host header without the port.
+// hostname returns the name in a Host header: without port, brackets and final dot, in lower case.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -139,7 +139,7 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// allowed reports whether a request names this console as its host.
+// allowed reports whether the Host of a request is one of the console's names.
 func (c *Console) allowed(r *http.Request) bool {
 	name := hostname(r.Host)
 	if len(c.config.Hosts) == 0 {
@@ -149,7 +149,7 @@ func (c *Console) allowed(r *http.Request) bool {
 	return slices.ContainsFunc(c.config.Hosts, func(h string) bool { return h == anyHost || strings.EqualFold(h, name) })
 }
 
-// policy allows what the console itself sends, and nothing else: no script and no style within a page.
+// policy allows only resources that come from the console. It forbids scripts and styles within the HTML of a page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -184,7 +184,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pageNamed returns a page that this console has; nil for none.
+// pageNamed returns the page with the given name, or nil if this console does not have it.
 func (c *Console) pageNamed(name string) pageFunc {
 	if name == "migrations" && c.config.Migrations == nil {
 		return nil
@@ -192,7 +192,7 @@ func (c *Console) pageNamed(name string) pageFunc {
 	return pages[name]
 }
 
-// statusError is an error of the reader's, to be answered with a status of its own.
+// statusError is an error with its own HTTP status, such as 400 for a request that is not valid.
 type statusError struct {
 	status int
 	text   string
@@ -223,7 +223,7 @@ func (c *Console) page(w http.ResponseWriter, r *http.Request, p pageFunc) {
 	}
 }
 
-// fail answers with a page that has one sentence.
+// fail answers with a page that shows one sentence.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, status int, text string) {
 	body, err := fragment("failure", struct{ Status, Text string }{http.StatusText(status), text})
 	if err != nil {
@@ -246,6 +246,6 @@ func (c *Console) write(w http.ResponseWriter, r *http.Request, status int, p *p
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(out.Bytes()) // where that fails, nobody reads it
+		_, _ = w.Write(out.Bytes()) // an error means that the reader has gone
 	}
 }

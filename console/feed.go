@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// linger is how long a feed goes on after its last reader has left: a page that is loaded again finds what is known.
+// linger is how long a feed goes on reading after its last reader has left. So a page that is loaded again has data at once.
 const linger = 15 * time.Second
 
-// errClosed is why everything ends that a Console has begun.
+// errClosed is the cause with which Close ends all that a Console has begun, and with which a feed without readers ends.
 var errClosed = errors.New("console: closed")
 
 // feed reads what one kind of page shows, once for all readers who have such a page open, and only while there are any.
-// Its readers get snapshots, which nobody changes.
+// Readers get snapshots, which are never modified.
 type feed[S any] struct {
 	owner *Console
-	read  func(ctx context.Context, publish func(S)) // until ctx ends
+	read  func(ctx context.Context, publish func(S)) // reads and publishes until ctx ends
 
 	mu      sync.Mutex // guards the following; never held across I/O
 	readers int
 	stop    context.CancelCauseFunc // nil while nothing is read
-	idle    *time.Timer             // stops it; nil while there are readers
+	idle    *time.Timer             // calls end; nil while there are readers
 	latest  S
-	version int           // of latest; 0 for none yet
+	version int           // of latest; 0 if there is none yet
 	changed chan struct{} // closed by the next snapshot
 }
 
@@ -32,7 +32,7 @@ func newFeed[S any](owner *Console, read func(ctx context.Context, publish func(
 	return &feed[S]{owner: owner, read: read, changed: make(chan struct{})}
 }
 
-// enter begins to read unless that is under way. leave has to be called once.
+// enter adds a reader, and starts reading if nothing is read. leave has to be called once.
 func (f *feed[S]) enter() (leave func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,8 +84,8 @@ func (f *feed[S]) publish(ctx context.Context, s S) {
 	f.changed = make(chan struct{})
 }
 
-// after waits for a snapshot that is newer than a version. Where ctx ends first it returns the latest one with the
-// cause; its version is 0 where there is none.
+// after waits for a snapshot that is newer than version. If ctx ends first, it returns the latest snapshot and the cause.
+// The version is 0 if there is no snapshot.
 func (f *feed[S]) after(ctx context.Context, version int) (S, int, error) {
 	for {
 		f.mu.Lock()

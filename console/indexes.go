@@ -23,12 +23,12 @@ type indexesView struct {
 
 type indexView struct {
 	Name, PK, SK, Kind, Projection string
-	Entities                       []string // whose rows can be in it
+	Entities                       []string // entities whose rows can be in the index
 }
 
 type entityView struct{ Type, PK, SK, URL string }
 
-// indexesPage is read once: what it shows changes with deployments.
+// indexesPage has no events: what it shows changes only with deployments.
 func (c *Console) indexesPage(r *http.Request) (*part, error) {
 	return &part{name: "indexes", title: "Indexes", next: func(context.Context, int) (template.HTML, int, error) {
 		ctx, cancel := c.once(r)
@@ -46,8 +46,8 @@ func (c *Console) indexesPage(r *http.Request) (*part, error) {
 	}}, nil
 }
 
-// once is the context of what is read for one answer: it ends with the request and with Close, and has the budget that
-// all pages share which do not go live.
+// once returns the context of the reads for one answer. It ends with the request and with Close. Its budget is the one that
+// all pages without live updates share.
 func (c *Console) once(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(c.static)
 	stop := context.AfterFunc(r.Context(), cancel)

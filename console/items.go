@@ -27,17 +27,17 @@ const (
 	maxShown     = 2000 // bytes of a value that are shown
 )
 
-// itemsView is what the browser of items shows: a collection, or a part of the whole table.
+// itemsView is what the page of items shows: a collection, or a part of the whole table.
 type itemsView struct {
 	PK       string // of the collection; empty for the whole table
-	Type     string // rows of this entity only; empty for all
+	Type     string // only rows of this entity are shown; empty for all
 	Rows     []itemView
-	Read     int // rows, those of other types included
+	Read     int // number of rows, including those of other types
 	Next     string
 	At       string // when it was read
 	Entities []entityView
 	ShowData bool
-	KeyName  string // of the partition key
+	KeyName  string // name of the partition key's attribute
 }
 
 // itemView is one item.
@@ -53,7 +53,7 @@ type itemView struct {
 // attributeView is an attribute that is not a key of the table.
 type attributeView struct {
 	Name, Kind string
-	Value      string // empty where it is hidden
+	Value      string // empty if it is hidden
 }
 
 func itemsURL(pk string) string   { return "items?" + url.Values{"pk": {pk}}.Encode() }
@@ -95,7 +95,7 @@ func (c *Console) itemsPage(r *http.Request) (*part, error) {
 	}}, nil
 }
 
-// readItems reads one page: of a collection, or of the whole table for an empty partition key.
+// readItems reads one page of a collection or, if pk is empty, of the whole table.
 func (c *Console) readItems(ctx context.Context, pk string, start table.Item) (table.Page, error) {
 	if pk == "" {
 		return c.config.Table.ScanPage(ctx, table.Scan{PageSize: itemsPerRead, Start: start})
@@ -103,7 +103,7 @@ func (c *Console) readItems(ctx context.Context, pk string, start table.Item) (t
 	return c.config.Table.QueryPage(ctx, table.Query{PK: pk, PageSize: itemsPerRead, Start: start})
 }
 
-// startOf is the key after which a request asks for items; nil for the beginning.
+// startOf returns the key after which a request asks for items, or nil for the beginning.
 func (c *Console) startOf(q url.Values, pk string) (table.Item, error) {
 	after, sort := q.Get("after"), q.Get("after_sort")
 	if sort == "" {
@@ -166,8 +166,8 @@ func (c *Console) viewItem(item table.Item) itemView {
 	return v
 }
 
-// kindOf is the type of an item: an entity's, or one of this module's. An attribute that names another type is one of the
-// application's values, and is not shown here.
+// kindOf returns the type of an item that belongs to an entity or to this module (own). Any other text in the
+// type attribute is a value of the application: it is hidden like all values.
 func (c *Console) kindOf(item table.Item) (kind string, own bool) {
 	if typ, ok := item[c.config.Table.Scheme().Type].(*types.AttributeValueMemberS); ok && toolkit.Has(typ.Value) {
 		return typ.Value, true
@@ -180,7 +180,7 @@ func (c *Console) kindOf(item table.Item) (kind string, own bool) {
 	return "", false
 }
 
-// kind is the type of a value, in words.
+// kind returns the type of a value, in words.
 func kind(av types.AttributeValue) string {
 	switch av.(type) {
 	case *types.AttributeValueMemberS:
@@ -203,7 +203,7 @@ func kind(av types.AttributeValue) string {
 	return "?"
 }
 
-// value is a value as text. Texts are quoted within lists, maps and sets only.
+// value formats a value. It quotes strings only within lists, maps and sets.
 func value(av types.AttributeValue) string {
 	if s, ok := av.(*types.AttributeValueMemberS); ok {
 		return s.Value
@@ -245,7 +245,7 @@ func nested(av types.AttributeValue) string {
 	return "?"
 }
 
-// cut shortens a text, at the end of a character.
+// cut shortens a text to maxShown bytes, without splitting a character.
 func cut(text string) string {
 	if len(text) <= maxShown {
 		return text

@@ -17,15 +17,15 @@ import (
 
 const (
 	maxHistory   = 200 // entries of a lock's history
-	maxFollowed  = 200 // locks that are looked at alone at a time
+	maxFollowed  = 200 // locks whose own page is open at the same time
 	inspectEvery = time.Second
 )
 
-// lockHistory is one lock as it was read last, and how it has come to be so.
+// lockHistory is one lock as it was read last, and what has changed since the first read.
 type lockHistory struct {
 	record   lock.Record
 	exists   bool
-	read     bool // once
+	read     bool // at least once
 	sessions map[string]sighting
 	began    time.Time
 	changes  []change // the latest first
@@ -38,7 +38,7 @@ type change struct {
 	text string
 }
 
-// follow is the feed of one lock.
+// follow returns the feed of one lock, or nil if too many locks are followed.
 func (c *Console) follow(target lock.Target) *lockFeed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *Console) follow(target lock.Target) *lockFeed {
 	return f
 }
 
-// forget drops a feed that has ended. Should a reader have come at the same moment, it goes on for that one.
+// forget removes a feed that has stopped reading. If a reader got it at the same moment, it still works for that reader.
 func (c *Console) forget(target lock.Target, f *lockFeed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *Console) forget(target lock.Target, f *lockFeed) {
 	}
 }
 
-// readLock reads one lock every second, and every fourth time the sessions of those in its line.
+// readLock reads one lock every second, and every fourth time also the sessions of the places in its line.
 func (c *Console) readLock(ctx context.Context, target lock.Target, publish func(*lockHistory)) {
 	now := lockHistory{began: c.config.Table.Now(), sessions: map[string]sighting{}}
 	for turn := 0; ; turn++ {
@@ -91,7 +91,7 @@ func (c *Console) readLock(ctx context.Context, target lock.Target, publish func
 	}
 }
 
-// readSessions replaces the sessions by those in the line, as they are now. Those that cannot be read stay as they were.
+// readSessions reads the sessions of the places in the line. A session that cannot be read stays as it was.
 func (h *lockHistory) readSessions(ctx context.Context, locks *lock.Client) error {
 	var ids []string
 	for _, p := range h.record.Line {
@@ -113,11 +113,11 @@ func (h *lockHistory) readSessions(ctx context.Context, locks *lock.Client) erro
 	return err
 }
 
-// look reads sessions. An error is of some of them: those that could be read are returned beside it.
+// look reads sessions. If some cannot be read, it returns the others and an error.
 func look(ctx context.Context, locks *lock.Client, ids []string) (map[string]sighting, error) {
 	list, err := locks.Sessions(ctx, ids...)
 	seen := make(map[string]sighting, len(ids))
-	if err == nil { // or else it is not known which are missing
+	if err == nil { // after an error, a session that is not in list may still have a row
 		for _, id := range ids {
 			seen[id] = sighting{}
 		}
@@ -128,7 +128,7 @@ func look(ctx context.Context, locks *lock.Client, ids []string) (map[string]sig
 	return seen, err
 }
 
-// compare records what has changed since the last read.
+// compare adds what has changed since the last read to the history, and keeps the new state.
 func (h *lockHistory) compare(r lock.Record, exists bool, at time.Time) {
 	if h.read {
 		var entries []change
@@ -142,8 +142,8 @@ func (h *lockHistory) compare(r lock.Record, exists bool, at time.Time) {
 	h.record, h.exists, h.read = r, exists, true
 }
 
-// changes are what has happened between two reads of a lock, as far as they tell, in the order in which it can have
-// happened.
+// changes describes what has happened between two reads of a lock, as far as the rows show it. The order is one in which it
+// can have happened.
 func changes(was, is *lock.Record, existed, exists bool) (list []string) {
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	switch {
@@ -160,7 +160,7 @@ func changes(was, is *lock.Record, existed, exists bool) (list []string) {
 		say("%s changes of the first place, of which the last one is shown", number(passed))
 	}
 	switch forced := is.ForcedFence > was.ForcedFence; {
-	case is.Permits > 0 && (forced || is.Forced != "" && is.Changed > was.Changed): // its number is that of nobody
+	case is.Permits > 0 && (forced || is.Forced != "" && is.Changed > was.Changed): // with permits, ForcedFence is the fence of no holder
 		say("a permit was taken by force")
 	case forced && is.Permits == 0:
 		say("taken by force from the holder with fence %d", is.ForcedFence)
@@ -211,7 +211,7 @@ func changes(was, is *lock.Record, existed, exists bool) (list []string) {
 	return list
 }
 
-// targetOf is the lock that a request names: by its name, or by where its row stands.
+// targetOf returns the lock that a request names by name, or by pk and of, with these parameters for further URLs.
 func targetOf(r *http.Request) (target lock.Target, query url.Values, err error) {
 	q := r.URL.Query()
 	name, pk, of := q.Get("name"), q.Get("pk"), q.Get("of")
@@ -219,7 +219,7 @@ func targetOf(r *http.Request) (target lock.Target, query url.Values, err error)
 	case name != "" && pk == "" && of == "":
 		return lock.Name(name), url.Values{"name": {name}}, nil
 	case name == "" && pk != "" && of != "":
-		// A lock that stands for itself has a row of the same form as one beside a row: its key is made of both texts.
+		// Beside finds locks with a name, too: the keys of both kinds of lock rows are made of pk and of in the same way.
 		return lock.Beside(keys.NewKey(pk, of)), url.Values{"pk": {pk}, "of": {of}}, nil
 	}
 	return target, nil, badRequest("Want name, or pk and of: the name of a lock that stands for itself, or the keys of the row that it stands beside.")
@@ -232,7 +232,7 @@ type lockPageView struct {
 	Read, Exists bool
 	Title        string
 	Partition    string
-	Items        string // the page of its item collection
+	Items        string // URL of the page of its item collection
 	Permits      int    // how many may hold at once; 0 for a lock
 	Usual        string // how long it was held lately
 	Writes       string
@@ -240,7 +240,7 @@ type lockPageView struct {
 	ForcedFence  int64
 	Runs         []string
 	HasData      bool
-	Data         string // empty where it is hidden
+	Data         string // empty if it is hidden
 	Began        string
 	Changes      []changeView
 	Failure      string
@@ -301,7 +301,7 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 	return v
 }
 
-// runs is what a lock's row tells of the intervals of Client.Every.
+// runs describes the runs of Client.Every that a lock's row records.
 func runs(r *lock.Record) (list []string) {
 	if r.Running > 0 && r.Running != r.Ran {
 		list = append(list, "The run for "+clock(time.UnixMilli(r.Running))+" has begun and not finished.")
@@ -315,7 +315,7 @@ func runs(r *lock.Record) (list []string) {
 	return list
 }
 
-// payload is a payload as JSON.
+// payload formats a payload as JSON.
 func payload(d lock.Data) string {
 	var v any
 	if err := d.Decode(&v); err != nil {

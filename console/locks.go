@@ -18,50 +18,50 @@ import (
 )
 
 const (
-	maxLocks     = 2000 // kept in memory; others are counted
-	batch        = 50   // rows read again with one request
+	maxLocks     = 2000 // kept in memory; further locks are only counted
+	batch        = 50   // rows that are read again in one request
 	refreshEvery = 2 * time.Second
 	publishEvery = time.Second
-	leastPass    = time.Second // between the beginnings of two passes
+	leastPass    = time.Second // shortest time between the beginnings of two passes
 	afterFailure = 5 * time.Second
 )
 
-// lockList is what was known of all locks at one moment.
+// lockList is a snapshot of what is known about all locks.
 type lockList struct {
 	records []lock.Record // held or awaited, in the order in which they are shown
-	held    int           // those included that are not in records
-	free    int           // rows of locks that nobody holds
-	bad     int           // rows that are not in order
+	held    int           // number of locks that are held or awaited, including those not in records
+	free    int           // number of locks that nobody holds
+	bad     int           // number of malformed rows
 
-	sessions map[string]sighting // by ID, of those that were looked at
+	sessions map[string]sighting // by ID; only sessions that were read
 
-	index  bool          // locks are found in an index, else by reading the whole table
-	passes int           // complete ones so far
-	took   time.Duration // the last one
-	err    error         // of the last read, nil where it succeeded
+	index  bool          // locks are found in an index; otherwise by reading the whole table
+	passes int           // number of complete passes
+	took   time.Duration // duration of the last pass
+	err    error         // of the last pass; nil if it succeeded
 }
 
-// sighting is a session as it was seen.
+// sighting is a session as it was read last.
 type sighting struct {
 	lock.Session
-	found bool // there is a row
+	found bool // it has a row; otherwise it has ended
 }
 
-// census finds all locks, again and again, and reads those that are shown first more often.
+// census finds all locks, in one pass after another. It reads the locks that are shown first more often.
 type census struct {
 	client *lock.Client
 	source lock.Source
 
 	mu    sync.Mutex // guards the following; never held across I/O
-	list  lockList   // but for records
+	list  lockList   // without records, which snapshot sets
 	known map[keys.Key]lock.Record
-	poked chan struct{} // something has changed that readers wait for
+	poked chan struct{} // gets an element if a snapshot is to be published at once
 }
 
-// place is where a lock is shown and kept: unlike a row's key, it can be had from a Record.
+// place identifies a lock in a census. A Record has both parts of it, but not the key of its row.
 func place(r *lock.Record) keys.Key { return keys.NewKey(r.Partition, r.Of) }
 
-// readLocks is the feed of locks and sessions.
+// readLocks feeds the pages of locks and sessions, until ctx ends.
 func (c *Console) readLocks(ctx context.Context, publish func(*lockList)) {
 	s := &census{client: c.config.Locks, source: lock.Index(), known: map[keys.Key]lock.Record{}, poked: make(chan struct{}, 1)}
 	s.list.index, s.list.sessions = true, map[string]sighting{}
@@ -82,7 +82,7 @@ func (c *Console) readLocks(ctx context.Context, publish func(*lockList)) {
 	}
 }
 
-// poke has the present state published at once.
+// poke makes readLocks publish the present state at once.
 func (s *census) poke() {
 	select {
 	case s.poked <- struct{}{}:
@@ -90,7 +90,7 @@ func (s *census) poke() {
 	}
 }
 
-// sleep waits; false where ctx has ended.
+// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -107,7 +107,7 @@ func (s *census) discover(ctx context.Context) {
 	for {
 		began := time.Now()
 		err := s.pass(ctx)
-		if errors.Is(err, lock.ErrInvalid) && s.list.index { // there is no index of locks
+		if errors.Is(err, lock.ErrInvalid) && s.list.index { // the settings of locks name no index
 			s.mu.Lock()
 			s.source, s.list.index = lock.WholeTable(), false
 			s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *census) discover(ctx context.Context) {
 	}
 }
 
-// pass finds all locks once. Until its end those that it has not met stay as they were.
+// pass finds all locks once. Locks that it does not find are removed only at its end.
 func (s *census) pass(ctx context.Context) error {
 	met := map[keys.Key]bool{}
 	held, free, bad := 0, 0, 0
@@ -154,23 +154,23 @@ func (s *census) pass(ctx context.Context) error {
 	return nil
 }
 
-// keep takes a lock into the list, if there is room.
+// keep stores a lock, if there is room.
 func (s *census) keep(r lock.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := place(&r)
 	if old, known := s.known[at]; known && old.Fence > r.Fence || !known && len(s.known) >= maxLocks {
-		return // a read that lags behind, or no room
+		return // r is an older state (reads are eventually consistent), or there is no room
 	}
 	if s.known[at] = r; s.list.passes == 0 {
 		s.list.held = len(s.known)
 	}
 }
 
-// refresh reads the locks again that are shown first, where a pass takes longer than that, and in turn the sessions of all
-// that were found.
+// refresh alternates every 2 s: it reads the locks that are shown first, unless each pass takes no longer than 2 s, and then
+// the next 50 of the sessions of all locks that were found.
 func (s *census) refresh(ctx context.Context) {
-	asked := 0 // sessions so far
+	asked := 0 // index of the session that is read next
 	for turn := 0; sleep(ctx, refreshEvery); turn++ {
 		var err error
 		if ids := s.sessionIDs(); turn%2 == 1 && len(ids) > 0 {
@@ -188,7 +188,7 @@ func (s *census) refresh(ctx context.Context) {
 	}
 }
 
-// sessionIDs are the sessions on which the known tickets depend. It forgets the others.
+// sessionIDs returns the sessions of all places of the known locks, sorted. It forgets all other sessions.
 func (s *census) sessionIDs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +212,7 @@ func (s *census) readSessions(ctx context.Context, ids []string) error {
 	return err
 }
 
-// readAgain reads the locks that are shown first.
+// readAgain reads the locks that are shown first, unless passes are fast enough.
 func (s *census) readAgain(ctx context.Context) error {
 	s.mu.Lock()
 	first, fast := s.sorted(), s.list.passes > 0 && s.list.took <= refreshEvery
@@ -228,7 +228,7 @@ func (s *census) readAgain(ctx context.Context) error {
 		for _, f := range some.Failed {
 			unread[f.Index] = true
 		}
-		err = nil // the next pass counts them, or fails, too
+		err = nil // the next pass counts the rows that failed, or fails, too
 	}
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (s *census) readAgain(ctx context.Context) error {
 	for i, r := range found {
 		at := place(&first[i])
 		switch old, known := s.known[at]; {
-		case !known || unread[i] || r != nil && r.Fence < old.Fence: // not read, or by a read that lags behind
+		case !known || unread[i] || r != nil && r.Fence < old.Fence: // removed meanwhile, not read, or an older state
 		case r == nil || !r.Held():
 			delete(s.known, at)
 			s.list.held--
@@ -249,8 +249,8 @@ func (s *census) readAgain(ctx context.Context) error {
 	return nil
 }
 
-// sorted are the known locks: those that many wait for come first. A line that grows or shrinks by a few stays where it
-// is, so that readers can follow it.
+// sorted returns the known locks: those with many waiting come first. It compares only the bit length of that number, so a
+// lock mostly stays in its place when its line changes by a few. The caller holds mu.
 func (s *census) sorted() []lock.Record {
 	return slices.SortedFunc(maps.Values(s.known), func(a, b lock.Record) int {
 		return cmp.Or(
@@ -269,10 +269,10 @@ func (s *census) snapshot() *lockList {
 	return &list
 }
 
-// perPage is how many locks or sessions a page shows.
+// perPage is the number of locks or sessions that a page shows.
 const perPage = 50
 
-// chips is how many of a line's places a list shows.
+// chips is the number of places of each line that the list of locks shows.
 const chips = 6
 
 // locksView is what the page of locks shows.
@@ -281,7 +281,7 @@ type locksView struct {
 	Rows          []lockView
 	Held, Waiting int
 	Free, Bad     int
-	How           string // how fresh it is
+	How           string // how often the locks are read
 	Failure       string
 	Pages         pager
 }
@@ -290,11 +290,11 @@ type locksView struct {
 type lockView struct {
 	Of, Partition, URL string
 	Line               []placeView
-	More               int // places that are not in Line
+	More               int // number of places that are not in Line
 	Waiting            int
 	Held               string // for how long
 	Fence              int64
-	Late               string // why its holder may be dead; empty where it seems to live
+	Late               string // why a holder may be dead; empty if all seem to live
 }
 
 // placeView is one place of a line.
@@ -332,7 +332,7 @@ func (c *Console) viewLocks(l *lockList, page int) locksView {
 	return v
 }
 
-// holders is how many places of a line hold: the first ones.
+// holders returns how many places at the front of the line hold the lock.
 func holders(r *lock.Record) int { return len(r.Holders()) }
 
 func viewLock(r *lock.Record, sessions map[string]sighting, now time.Time, most int) lockView {
@@ -345,7 +345,7 @@ func viewLock(r *lock.Record, sessions map[string]sighting, now time.Time, most 
 	v.More = len(r.Line) - shown
 	for i := range r.Line[:shown] {
 		p := viewPlace(&r.Line[i], sessions, now)
-		if i == 0 { // of which the row tells more
+		if i == 0 { // the row tells more about the first place
 			p.Age = brief(now.Sub(r.Since()))
 			if until := r.Until(); !until.IsZero() {
 				p.State, p.Class = ends(until, now, "a lease of its own, ends in ")
@@ -372,10 +372,10 @@ func viewPlace(p *lock.Place, sessions map[string]sighting, now time.Time) place
 	return v
 }
 
-// lockURL is the page of one lock, relative to the others.
+// lockURL returns the URL of a lock's page, relative to the other pages.
 func lockURL(pk, of string) string { return "lock?" + url.Values{"pk": {pk}, "of": {of}}.Encode() }
 
-// freshness says how old what is shown can be.
+// freshness describes how often the locks are read, and so how old a list can be.
 func (l *lockList) freshness() string {
 	switch {
 	case l.passes == 0 && l.index:

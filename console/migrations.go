@@ -18,11 +18,11 @@ const (
 // migrationList is the state of all migrations at one moment.
 type migrationList struct {
 	list []migrations.Status
-	read bool
+	read bool // at least once
 	err  error
 }
 
-// readMigrations is the feed of migrations.
+// readMigrations feeds the page of migrations, until ctx ends.
 func (c *Console) readMigrations(ctx context.Context, publish func(*migrationList)) {
 	var now migrationList
 	for {
@@ -61,7 +61,7 @@ type migrationView struct {
 	ID, Name, State  string
 	When, Took, Note string
 	HasError         bool
-	Error            string // empty where it is hidden
+	Error            string // empty if it is hidden
 	Steps            []stepView
 }
 
@@ -95,7 +95,7 @@ func (c *Console) viewMigrations(l *migrationList) migrationsView {
 	return v
 }
 
-// stateOf is the state that a reader sees: of a migration that only the table has, that of its record.
+// stateOf returns the state that the page shows. If only the table has the migration, it is the state in the record.
 func stateOf(s *migrations.Status) migrations.State {
 	if s.State == migrations.Missing && s.Record != nil {
 		return s.Record.State
@@ -125,7 +125,7 @@ func (c *Console) viewMigration(s *migrations.Status) migrationView {
 	return v
 }
 
-// note is what a reader has to know of a migration's state.
+// note explains a migration's state and how it continues.
 func note(s *migrations.Status) string {
 	r := s.Record
 	what := "up"

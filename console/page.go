@@ -15,32 +15,32 @@ import (
 //go:embed assets
 var files embed.FS
 
-// templates are all pages and their parts.
+// templates has the templates of all pages and of their parts.
 var templates = template.Must(template.New("").ParseFS(files, "assets/*.html"))
 
-// layout is what stands around every page.
+// layout is the data of the frame around every page.
 type layout struct {
 	Title, Page, Table, Region, Events, Version string
 	Migrations, ShowData                        bool
 	Body                                        template.HTML
 }
 
-// part is what one page shows, of the reader's choice. One with events goes live.
+// part is the content of a page, as one request asks for it. If events is set, the open page is updated.
 type part struct {
 	name, title string
-	events      string // where its events come from, relative to the page; empty for none
+	events      string // URL of its events, relative to the page; empty if it has none
 
-	enter func() (leave func(), err error) // nil where next needs nothing
+	enter func() (leave func(), err error) // enter has to be called before next, and leave after it. Nil if next can always be called.
 
-	// next is the page's content once it is newer than a version. Where ctx ends first it is what there is, with the cause.
+	// next waits for content that is newer than version. If ctx ends first, it returns the present content and the cause.
 	next func(ctx context.Context, version int) (template.HTML, int, error)
 }
 
-// patience is how long a page that is loaded waits for what is read first. What is missing then comes by events, or when
-// the page is loaded again.
+// patience is how long a request for a page waits for the first read. Content that is missing then comes with the events, or
+// when the page is loaded again.
 const patience = 1500 * time.Millisecond
 
-// first is the content of a page that is loaded.
+// first returns the content for a request of the whole page, after patience even if nothing was read.
 func (p *part) first(ctx context.Context) (template.HTML, error) {
 	if p.enter == nil {
 		body, _, err := p.next(ctx, 0)
@@ -60,7 +60,7 @@ func (p *part) first(ctx context.Context) (template.HTML, error) {
 	return body, err
 }
 
-// live is a part that shows the snapshots of a feed. view may get a nil snapshot: nothing is known yet.
+// live returns a part that shows the snapshots of a feed. view gets a nil snapshot while nothing is known.
 func live[S any](p part, f *feed[S], view func(S) any) *part {
 	p.enter = f.enter
 	p.next = func(ctx context.Context, version int) (template.HTML, int, error) {
@@ -81,10 +81,10 @@ func fragment(name string, data any) (template.HTML, error) {
 	return template.HTML(out.String()), err //nolint:gosec // html/template has escaped it
 }
 
-// pageFunc is a page as a request asks for it.
+// pageFunc returns a page as a request asks for it.
 type pageFunc = func(c *Console, r *http.Request) (*part, error)
 
-// pages are the pages by the last part of their path.
+// pages has the pages by the last part of their paths.
 var pages = map[string]pageFunc{
 	"":           (*Console).locksPage,
 	"locks":      (*Console).locksPage,
@@ -107,13 +107,13 @@ var assets = map[string]asset{
 	"favicon.svg": load("favicon.svg", "image/svg+xml"),
 }
 
-// version changes with the assets. Pages name it, so that browsers can keep what they have for ever.
+// version changes with the assets. Pages add it to the URLs of assets, so that browsers can cache them for ever.
 var version = hash(assets["console.css"].content, assets["console.js"].content, assets["favicon.svg"].content)
 
 func load(name, kind string) asset {
 	content, err := fs.ReadFile(files, "assets/"+name)
 	if err != nil {
-		panic(err) // it is part of the binary
+		panic(err) // the file is part of the binary, so it is found
 	}
 	return asset{name, kind, content}
 }

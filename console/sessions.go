@@ -15,7 +15,7 @@ type sessionsView struct {
 	Known   bool
 	Rows    []sessionView
 	Total   int
-	Own     int // places with a lease of their own
+	Own     int // number of places with a lease of their own
 	How     string
 	Failure string
 	Pages   pager
@@ -28,7 +28,7 @@ type sessionView struct {
 	Lease        string
 	Asked        int
 	Holds        []linkView
-	More         int // locks that are not in Holds
+	More         int // number of held locks that are not in Holds
 	Waits        int
 
 	held int
@@ -88,7 +88,7 @@ func viewSessions(l *lockList, page int, now time.Time) sessionsView {
 	return v
 }
 
-// rank puts sessions first that need a look.
+// rank is greater for sessions that need attention: dead ones come first, then late ones.
 func rank(class string) int { return slices.Index([]string{late, dead}, class) }
 
 // place counts one of the session's places.

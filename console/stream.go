@@ -13,9 +13,9 @@ import (
 const (
 	maxStreams = 200 // open at a time
 	heartbeat  = 15 * time.Second
-	// leastPause is between two events of a page.
+	// leastPause is the shortest time between two events of a page.
 	leastPause = 400 * time.Millisecond
-	// writeTimeout is how long a reader may take to accept an event.
+	// writeTimeout is the time within which a reader has to accept an event.
 	writeTimeout = 10 * time.Second
 )
 
@@ -58,7 +58,7 @@ func (c *Console) stream(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(c.ctx, func() { cancel(errClosed) })()
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // proxies pass each event on
+	h.Set("X-Accel-Buffering", "no") // tells proxies (nginx) not to buffer events
 	w.WriteHeader(http.StatusOK)
 	out := events{w, http.NewResponseController(w)}
 	if r.Method == http.MethodHead || out.send([]byte("retry: 3000\n\n")) != nil {
@@ -67,7 +67,7 @@ func (c *Console) stream(w http.ResponseWriter, r *http.Request) {
 	out.follow(ctx, part)
 }
 
-// connect counts an event stream, which Close waits for.
+// connect counts an event stream, which Close waits for. It returns false if the stream is not allowed.
 func (c *Console) connect() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ type events struct {
 	control *http.ResponseController
 }
 
-// follow sends what a part shows, until ctx ends or the reader does not accept it.
+// follow sends the content of a part when it has changed, until ctx ends or the reader does not accept it.
 func (e events) follow(ctx context.Context, p *part) {
 	var last template.HTML
 	sent := time.Now()
@@ -124,7 +124,7 @@ func (e events) follow(ctx context.Context, p *part) {
 	}
 }
 
-// event is one event whose data is a text of several lines.
+// event formats a text of several lines as one event.
 func event(body template.HTML) []byte {
 	var out bytes.Buffer
 	for line := range bytes.Lines([]byte(body)) {

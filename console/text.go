@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// age is a duration for people: one unit, or two where the first is small.
+// age formats a duration for people: in one unit, or in two if there are fewer than 10 of the greater one.
 func age(d time.Duration) string {
 	const day = 24 * time.Hour
 	two := func(big, small time.Duration, bigName, smallName string) string {
@@ -32,7 +32,7 @@ func age(d time.Duration) string {
 	return two(day, time.Hour, "d", "h")
 }
 
-// brief is an age in one unit.
+// brief formats a duration in one unit.
 func brief(d time.Duration) string {
 	text := age(d)
 	if parts := strings.Fields(text); len(parts) > 2 {
@@ -41,7 +41,7 @@ func brief(d time.Duration) string {
 	return text
 }
 
-// every is how often something happens.
+// every formats an interval, as in "every 5 s".
 func every(d time.Duration) string {
 	if d = d.Round(time.Second); d > time.Second {
 		return "every " + age(d)
@@ -49,10 +49,10 @@ func every(d time.Duration) string {
 	return "every second"
 }
 
-// clock is a moment for people, in UTC.
+// clock formats a time for people, in UTC.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// number has spaces between thousands.
+// number formats a number with narrow spaces between groups of three digits.
 func number[N int | int64](n N) string {
 	text := strconv.FormatInt(int64(n), 10)
 	var parts []string
@@ -63,7 +63,7 @@ func number[N int | int64](n N) string {
 	return strings.Join(append([]string{text}, parts...), "\u202f")
 }
 
-// failure is the text of an error for a reader. Texts of this module's errors have no keys and no values.
+// failure returns the text of an error. It may be shown, since this module's errors contain no keys and no values.
 func failure(err error) string {
 	if err == nil {
 		return ""
@@ -78,10 +78,10 @@ const (
 	dead  = "dead"
 )
 
-// skew is how far the clocks of processes are trusted to agree. It only decides between two words.
+// skew is how far the clocks of processes may differ. It decides only whether an ended lease is shown as late or as dead.
 const skew = 2 * time.Second
 
-// state is how a session looks.
+// state describes the state of a session, and returns its class.
 func state(s sighting, now time.Time) (text, class string) {
 	switch {
 	case !s.found:
@@ -94,7 +94,7 @@ func state(s sighting, now time.Time) (text, class string) {
 	return ends(s.Expires, now, "alive, its lease ends in ")
 }
 
-// ends is the state of a lease that ends at a time, unless it is renewed.
+// ends describes a lease that ends at the given time unless it is renewed. while begins the text of a lease that still lasts.
 func ends(at, now time.Time, while string) (text, class string) {
 	switch left := at.Sub(now); {
 	case left < -skew:
@@ -113,13 +113,13 @@ func ago(d time.Duration) string {
 	return age(d) + " ago"
 }
 
-// pager is which part of a list a page shows.
+// pager tells which part of a list a page shows.
 type pager struct {
 	Page, Of   int
-	Prev, Next string // empty for none
+	Prev, Next string // URLs of the parts before and after; empty if there are none
 }
 
-// pageNumber is the part of a list that a request asks for, from 1.
+// pageNumber returns the number of the part of a list that a request asks for, counted from 1.
 func pageNumber(r *http.Request) (int, error) {
 	text := r.URL.Query().Get("page_number")
 	if text == "" {
@@ -132,7 +132,7 @@ func pageNumber(r *http.Request) (int, error) {
 	return n, nil
 }
 
-// paged is the part of a list of n that a page shows: all from first to before last. A page behind the end is the last one.
+// paged returns the part of a list of n that a page shows: from first, up to but without last. A page after the end is the last one.
 func paged(name string, n, page int) (first, last int, p pager) {
 	of := max((n+perPage-1)/perPage, 1)
 	page = min(page, of)
@@ -146,7 +146,7 @@ func paged(name string, n, page int) (first, last int, p pager) {
 	return (page - 1) * perPage, min(page*perPage, n), p
 }
 
-// eventsOf is where the events of a page come from, relative to it.
+// eventsOf returns the URL of the events of a page, relative to it.
 func eventsOf(page string, query url.Values) string {
 	values := url.Values{"page": {page}}
 	for name, v := range query {

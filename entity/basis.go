@@ -13,25 +13,25 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// basis is the state from which a write of an existing row starts.
+// basis is what a write knows about the row that it changes or replaces.
 type basis struct {
 	row     reflect.Value
-	item    table.Item // the row as just read; nil if row is the caller's value
-	guarded bool       // the row must have the version of row or, if that is 0, the same attributes
+	item    table.Item // the row as just read, empty if there was none; nil if row is the caller's value
+	guarded bool       // the stored row must have the version of row or, if that is 0, the attributes of row
 
-	// whole reports that the outcome depends on all fields that T has of the row, not only on those in keys. The
-	// outcome is returned without being read again, or the caller's code has looked at the row.
+	// whole is set if all of T's fields must be as in row, not only those in keys. The reason is that the result is computed
+	// from row, since a transaction does not return it, or that the caller's code has looked at row.
 	whole bool
 
-	after reflect.Value // row after the update, if it is known already
+	after reflect.Value // the row after the update, if the caller supplied it; otherwise no value
 }
 
-// expectation is the value of one attribute that a write relies on.
+// expectation is the value that one attribute must still have when a write applies.
 type expectation struct {
 	attr  string
 	want  types.AttributeValue // nil if the attribute is absent
-	empty bool                 // absent in any form that a program writes: missing, NULL or zero
-	zero  types.AttributeValue
+	empty bool                 // if want is nil: NULL and zero count as absent too, since some programs write them
+	zero  types.AttributeValue // the field's empty value, encoded; nil if there is no such encoding
 }
 
 func (x *expectation) cond() table.Cond {
@@ -56,15 +56,15 @@ func (x *expectation) holds(item table.Item) bool {
 	return null || x.zero != nil && attrvalue.Same(have, x.zero)
 }
 
-// expect returns the expected value of a field according to the basis. It is a condition even if a version is checked:
-// the caller's value may not be the row as it was read, and a row that was deleted and created again can have the
-// version of its predecessor.
+// expect returns the expectation that a field is as in the basis. The write checks it in addition to the version, for two
+// reasons: the caller's value can differ from the row that was read, and a row that was deleted and created again can have
+// the version of its predecessor.
 func (from *basis) expect(p *plan, f *field) (x expectation, err error) {
 	x.attr = p.attrOf(f)
 	v := f.of(from.row)
 	switch {
 	case from.item != nil:
-		x.want = from.item[x.attr] // in the form that an older program may have written
+		x.want = from.item[x.attr] // as stored, since an older program may have encoded the same value in another way
 		return x, nil
 	case f.home != nil:
 		x.want, err = f.home.kept(from.row)
@@ -86,13 +86,13 @@ func (from *basis) expect(p *plan, f *field) (x expectation, err error) {
 	return x, err
 }
 
-// identified reports whether the version and the time of creation together identify the row that was read.
+// identified reports whether version and creation time together identify the row that was read. Whole seconds are too coarse.
 func (from *basis) identified(p *plan) bool {
 	return from.guarded && from.item != nil && p.created != nil && !p.created.unix &&
 		p.version.of(from.row).Int() > 0
 }
 
-// all returns the fields that identify the whole row as it was read, without those that the update supplies.
+// all returns the fields to compare to find any change of the row: Created if that suffices, else all that u does not supply.
 func (from *basis) all(p *plan, u *update) []*field {
 	switch {
 	case from.identified(p):
@@ -103,7 +103,7 @@ func (from *basis) all(p *plan, u *update) []*field {
 	return slices.DeleteFunc(p.kept(), u.supplies)
 }
 
-// attrOf returns the attribute that stores a field.
+// attrOf returns the attribute that stores a field, or "" if none does. It must not be called for the version.
 func (p *plan) attrOf(f *field) string {
 	switch {
 	case f == p.ttl:
@@ -114,7 +114,7 @@ func (p *plan) attrOf(f *field) string {
 	return f.attr
 }
 
-// kept returns the fields that the row stores as attributes, without the key's and those that the entity maintains.
+// kept returns the fields that the row stores in attributes, without those in its key and Version, Created and Updated.
 func (p *plan) kept() (list []*field) {
 	for _, f := range p.fields {
 		if p.attrOf(f) == "" || f == p.version || f == p.created || f == p.updated || p.inKey(f) {
@@ -125,7 +125,7 @@ func (p *plan) kept() (list []*field) {
 	return list
 }
 
-// touches reports whether the update changes a field on which an index's keys depend.
+// touches reports whether the update changes a field on which an index's keys depend. When can depend on any field.
 func (p *plan) touches(x *indexPlan, u *update) bool {
 	if x.when {
 		return len(u.list) > 0
@@ -138,7 +138,7 @@ func (p *plan) touches(x *indexPlan, u *update) bool {
 	return false
 }
 
-// needsRow reports whether computing the keys takes more than the update and the row's key.
+// needsRow reports whether the update changes index keys or sentinels that depend on more than the update and the row's key.
 func (e *core) needsRow(u *update) bool {
 	p := e.plan
 	for i := range p.indexes {
@@ -149,8 +149,7 @@ func (e *core) needsRow(u *update) bool {
 	return p.touchesUnique(u)
 }
 
-// unsupplied returns the fields on which an index's keys depend and which neither the update nor the row's key
-// supplies.
+// unsupplied returns the fields in an index's keys that neither the update nor the row's key supplies.
 func (p *plan) unsupplied(x *indexPlan, u *update) (list []*field) {
 	for f := range x.refs() {
 		if u.supplies(f) || p.inKey(f) {
@@ -161,16 +160,16 @@ func (p *plan) unsupplied(x *indexPlan, u *update) (list []*field) {
 	return list
 }
 
-// consequences are the changes that an update entails beyond those requested.
+// consequences are the changes that an update makes in addition to those that the caller requested.
 type consequences struct {
 	after     reflect.Value // the row after the update; no value if nothing depends on it
-	update    *update       // the requested changes
+	update    *update       // the requested changes; for a row of an older schema, with results in place of additions
 	changes   []table.Change
-	seen      []expectation // conditions under which the above holds
+	seen      []expectation // what must still hold of the row for the other fields to be right
 	sentinels []table.Op
 }
 
-// consequences computes index keys, sentinels and, for a row of an older schema, all other differences.
+// consequences computes the index keys and sentinels that change and, for a row of an older schema, all changes of the upgrade.
 func (e *core) consequences(from *basis, u *update, s settlement) (c consequences, err error) {
 	p := e.plan
 	c.update = u
@@ -240,7 +239,7 @@ func (e *core) consequences(from *basis, u *update, s settlement) (c consequence
 	return c, nil
 }
 
-// also adds an expectation unless the list has one for the attribute. Several fields can share an attribute.
+// also adds an expectation unless the list has one for the attribute. Several fields can share an attribute, their home.
 func also(list []expectation, x expectation) []expectation {
 	if slices.ContainsFunc(list, func(have expectation) bool { return have.attr == x.attr }) {
 		return list
@@ -248,7 +247,7 @@ func also(list []expectation, x expectation) []expectation {
 	return append(list, x)
 }
 
-// applied computes the row after the update, once.
+// applied sets c.after to the row after the update, unless it is set already.
 func (e *core) applied(from *basis, u *update, c *consequences) error {
 	switch {
 	case c.after.IsValid():
@@ -264,8 +263,8 @@ func (e *core) applied(from *basis, u *update, c *consequences) error {
 	return nil
 }
 
-// renew adds the changes that bring a row of an older schema to the current one. If T has no version they require that
-// no attribute of the row has changed, since an upgrade may have looked at any of them.
+// renew adds the changes that bring a row of an older schema to the current one. If no version identifies the row, it also
+// requires that no attribute has changed, since an upgrade may have looked at any of them.
 func (e *core) renew(from *basis, u *update, c *consequences) error {
 	p := e.plan
 	up, err := e.upgraded(from.item)
@@ -300,7 +299,7 @@ func (e *core) renew(from *basis, u *update, c *consequences) error {
 			c.seen = append(c.seen, expectation{attr: name})
 		}
 	}
-	// The row still has the number or list of the old schema, so write the result instead of adding to it.
+	// The stored number, list or set is still that of the old schema, so write the result instead of changing it in place.
 	c.update, err = u.settled(c.after)
 	return err
 }

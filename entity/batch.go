@@ -46,7 +46,7 @@ func (e *BatchError[T]) Unwrap() []error {
 	return list
 }
 
-// outcome returns the error of a batch; nil where nothing failed.
+// outcome returns the error of a batch, or nil if nothing failed.
 func (e *Entity[T]) outcome(operation string, list []T, errs []error) error {
 	failed := &BatchError[T]{Of: len(list)}
 	for i, err := range errs {
@@ -85,7 +85,7 @@ func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) 
 	return rows, e.outcome("batch get", list, errs)
 }
 
-// batchGet returns the row, or the error, of each value of a list: neither if the row is missing or expired.
+// batchGet returns the row or the error for each value of a list. If the row is missing or expired, it returns neither.
 func (e *core) batchGet(ctx context.Context, list reflect.Value, opts []ReadOption) (rows []reflect.Value, errs []error, err error) {
 	r, err := newReading(opts, getOptions)
 	if err != nil {
@@ -107,7 +107,7 @@ func (e *core) batchGet(ctx context.Context, list reflect.Value, opts []ReadOpti
 			continue
 		}
 		if met[at[i]] {
-			item = attrvalue.CloneItem(item) // decoding does not copy bytes and documents
+			item = attrvalue.CloneItem(item) // decoding does not copy bytes and documents, and values must not share them
 		}
 		met[at[i]] = true
 		rows[i], errs[i] = e.decode(item)

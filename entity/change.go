@@ -62,9 +62,9 @@ type update struct {
 type resolved struct {
 	field *field // nil if the attribute's field cannot be named
 	verb  verb
-	value reflect.Value        // for set: a value of the field's type
-	av    types.AttributeValue // nil to remove the attribute
-	attr  string               // attribute of the table
+	value reflect.Value        // for set and remove: a value of the field's type
+	av    types.AttributeValue // nil to remove the attribute, and for a field with a home
+	attr  string               // attribute that stores the field
 }
 
 func (u *update) find(f *field) *resolved {
@@ -76,7 +76,7 @@ func (u *update) find(f *field) *resolved {
 	return nil
 }
 
-// resolveChanges checks the changes, and adds the one for the field Updated.
+// resolveChanges checks the changes, and adds the change of the field Updated.
 func (e *core) resolveChanges(changes []Change) (*update, error) {
 	u := &update{list: make([]resolved, 0, len(changes)+1)}
 	for _, c := range changes {
@@ -128,7 +128,7 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 		if r.value, err = f.convert(c.value); err != nil {
 			return r, err
 		}
-		if f.home != nil { // written with the other fields in the same key; see consequences
+		if f.home != nil { // consequences writes the whole index key
 			return r, nil
 		}
 		if f != p.ttl {
@@ -157,8 +157,8 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 	return r, fmt.Errorf("%w: %q is %s, stored as %s: want Add for a number or a set, RemoveFrom for a set, Append for a list", ErrInvalid, c.name, f.typ, strings.TrimPrefix(fmt.Sprintf("%T", r.av), "*types.AttributeValueMember"))
 }
 
-// encodeElements encodes the operand of an addition by the field's own tag, so that a set stays a set. It accepts
-// another numeric type if the sum still fits the field's type.
+// encodeElements encodes the operand of Add, Append or RemoveFrom with the field's own tag, so that a set stays a set. For
+// an addition to a number it also accepts numbers of other types; see delta.
 func (f *field) encodeElements(c Change) (types.AttributeValue, error) {
 	rv, err := f.convert(c.value)
 	if err != nil {
@@ -179,7 +179,7 @@ func (f *field) encodeElements(c Change) (types.AttributeValue, error) {
 	return nil, fmt.Errorf("%w: nothing to add to %q, or to remove from it", ErrInvalid, f.goName)
 }
 
-// isNumber reports whether the encoder itself encodes the field as a number.
+// isNumber reports whether the field is a number that the encoder encodes itself, not by a method of the field's type.
 func (f *field) isNumber() bool {
 	t := f.typ
 	if t.Kind() == reflect.Pointer {
@@ -193,7 +193,7 @@ func (f *field) isNumber() bool {
 	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 && t.Kind() != reflect.Uintptr
 }
 
-// delta encodes a number of another type than the field's.
+// delta encodes a summand that convert refuses. A float field takes any number, an unsigned field also a negative one.
 func (f *field) delta(v any) (types.AttributeValue, error) {
 	target := f.typ
 	if target.Kind() == reflect.Pointer {
@@ -218,14 +218,14 @@ func (f *field) delta(v any) (types.AttributeValue, error) {
 	return table.Encode(c.Interface())
 }
 
-// table returns the update in terms of attributes.
+// table returns the update as changes of attributes, without those of homes.
 func (u *update) table() []table.Change {
 	list := make([]table.Change, 0, len(u.list)+4)
 	for i := range u.list {
 		r := &u.list[i]
 		attr := table.Attr(r.attr)
 		switch {
-		case r.field != nil && r.field.home != nil: // the key is set as a whole
+		case r.field != nil && r.field.home != nil: // consequences writes the whole index key
 		case r.verb == addVerb:
 			list = append(list, attr.Add(r.av))
 		case r.verb == removeFromVerb:
@@ -241,7 +241,7 @@ func (u *update) table() []table.Change {
 	return list
 }
 
-// settled returns the update with sums and lists replaced by their results in v.
+// settled returns the update with every Add, Append and RemoveFrom replaced by a Set of the result, which is in v.
 func (u *update) settled(v reflect.Value) (*update, error) {
 	out := &update{list: slices.Clone(u.list)}
 	for i := range out.list {
@@ -378,7 +378,7 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// plus adds exactly, with the 38 digits of DynamoDB's numbers.
+// plus adds decimal numbers with 38 digits, the precision of DynamoDB's numbers.
 func plus(a, b string) (types.AttributeValue, error) {
 	x, _, err := apd.NewFromString(a)
 	if err != nil {

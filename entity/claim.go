@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// claim is one case in which a row belongs to an entity: facts that all hold, and the keys that the row can then have.
+// claim is one case in which a row without a type attribute belongs to an entity: all facts hold, and the key fits pk and sk.
 type claim struct {
 	facts  []fact
 	pk, sk *keys.Template
@@ -28,7 +28,7 @@ type fact struct {
 // maxCases bounds the cost of comparing two rules.
 const maxCases = 100
 
-// cases returns the rule, or its negation, as alternatives. It holds if all facts of one alternative hold.
+// cases returns the rule, or its negation if not is set, in disjunctive normal form: all facts of one element must hold.
 func (r *rule) cases(not bool) ([][]fact, error) {
 	switch {
 	case r.kind == noneOf:
@@ -45,7 +45,7 @@ func (r *rule) cases(not bool) ([][]fact, error) {
 		if err != nil {
 			return nil, err
 		}
-		if not { // at least one of them does not hold
+		if not { // "not all hold" means that at least one does not
 			all = append(all, some...)
 		} else {
 			var product [][]fact
@@ -105,7 +105,7 @@ func (m *match) expand(p *plan, typ string) error {
 	return nil
 }
 
-// consistent reports whether one row can satisfy all facts. It ignores parts of keys.
+// consistent reports whether one row can satisfy all facts. It ignores facts about parts of keys; templates compare these.
 func consistent(facts []fact) bool {
 	type attribute struct {
 		exists, missing bool
@@ -156,7 +156,7 @@ func (k *rowKeys) claims() []claim {
 	return k.match.claims
 }
 
-// ambiguous returns the error for two kinds that overlap, with a remedy. The module's own rows have no Match.
+// ambiguous returns the error for two kinds that overlap, with a remedy. The module's own rows have no Match to change.
 func (k *rowKeys) ambiguous(o *rowKeys) error {
 	text := fmt.Sprintf("PK %q with SK %q could be the key of a %q, whose templates are %q and %q", k.pk, k.sk, o.typ, o.pk, o.sk)
 	const narrow = ": a KeyPart in Spec.Match of %q can leave such keys out, or a template of another form"
@@ -174,9 +174,9 @@ func (k *rowKeys) ambiguous(o *rowKeys) error {
 	return errors.New(text)
 }
 
-// meets reports whether a row without a type attribute could be of both kinds. False is proven.
+// meets reports whether a row without a type attribute could be of both kinds. False is proven; true is not.
 func (k *rowKeys) meets(o *rowKeys) bool {
-	if !keys.Overlap(k.sk, o.sk) || !keys.Overlap(k.pk, o.pk) { // sort keys usually differ sooner
+	if !keys.Overlap(k.sk, o.sk) || !keys.Overlap(k.pk, o.pk) { // sort keys first, since they usually differ
 		return false
 	}
 	if k.match == nil && o.match == nil {

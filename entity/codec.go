@@ -28,7 +28,7 @@ func (e *core) keyOf(v reflect.Value) keys.Key {
 	return keys.NewKey(pk, sk)
 }
 
-// format builds the key; every field needs a value.
+// format returns the key. It refuses a value in which a field of the key is empty.
 func (k keyPlan) format(v reflect.Value) (string, error) {
 	values := make([]any, len(k.refs))
 	for i, f := range k.refs {
@@ -58,7 +58,7 @@ func (k keyPlan) complete(v reflect.Value) bool {
 	return true
 }
 
-// restore fills the fields from a key.
+// restore sets the fields of v from a key.
 func (k keyPlan) restore(v reflect.Value, key string) error {
 	parsed, err := k.tpl.Parse(key)
 	if err != nil {
@@ -143,7 +143,7 @@ func (p *plan) ttlAttribute(v reflect.Value) types.AttributeValue {
 
 type keyAttr struct{ attr, value string }
 
-// indexKeys returns the key attributes of one index for v. Their values are empty if v is not in the index.
+// indexKeys returns one index's template-made key attributes. If v is not in the index, their values are "", except for homes.
 func (e *core) indexKeys(i int, v reflect.Value) ([]keyAttr, error) {
 	x := &e.plan.indexes[i]
 	in := x.pk.complete(v) && x.sk.complete(v) && (e.when[i] == nil || e.when[i](v))
@@ -198,8 +198,8 @@ func (e *core) decode(item table.Item) (reflect.Value, error) {
 	return v, nil
 }
 
-// decodeAt is decode for a row that will be written back. It refuses a row of another program whose attributes give
-// another key than the one at which the row stands: the write would go to another row.
+// decodeAt is decode for a row that will be written back. It refuses a row of another program whose attributes give another
+// key than the row has, because the write would go to that other key.
 func (e *core) decodeAt(key keys.Key, item table.Item) (reflect.Value, error) {
 	v, err := e.decode(item)
 	if err != nil {
@@ -253,7 +253,7 @@ func (e *core) decodeInto(v reflect.Value, item table.Item) (attribute string, e
 	return p.restoreKeys(item, v)
 }
 
-// restoreKeys sets the key fields that the row does not store as attributes.
+// restoreKeys sets the fields of a key from the key itself if the row lacks the attribute of one of them.
 func (p *plan) restoreKeys(item table.Item, v reflect.Value) (attribute string, err error) {
 	for _, k := range []*keyPlan{&p.pk, &p.sk} {
 		missing := false

@@ -18,8 +18,8 @@ type sink struct {
 	err   error  // a mistake in the sink, returned before any request
 	table string // name of the entity's table; empty for a sink that takes any row
 
-	// take returns false for a row that does not belong to this sink. An image is a row from outside of the table: it
-	// is not hidden if it has expired, and it can be incomplete.
+	// take returns false for a row that does not belong to this sink. image is set for a row that was not read from the
+	// table: such a row is not hidden if it has expired, and it can be incomplete.
 	take func(item table.Item, image bool) (bool, error)
 
 	// foreign returns an error if only the type attribute of a row keeps it from belonging to the entity. It is nil for
@@ -56,7 +56,7 @@ func (e *core) sink(f func(reflect.Value) error) Sink {
 		case image && e.plan.undecided(item):
 			return false, nil
 		case !e.owns(item):
-			return e.isSentinel(item), nil // an image of keys alone has no type attribute
+			return e.isSentinel(item), nil // drop the entity's sentinels; an image of keys alone shows them only by the key
 		case e.hidden(item, image):
 			return true, nil
 		}

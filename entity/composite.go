@@ -11,7 +11,7 @@ import (
 // the index key alone. That key is the field's home. It is written whenever all of its fields have values, whether or
 // not the row is in the index, and read back with the key's template.
 
-// settle finds the fields whose home is a key of an index. A field's home is the first index key that contains it.
+// settle makes k the home of its fields that need one and have none yet. So a field's home is the first index key with it.
 func (c *compiler) settle(k *keyPlan) {
 	for _, f := range k.stored {
 		if f.attr == "" && f.index != nil && f.home == nil && !c.plan.inKey(f) && f != c.plan.ttl && f != c.plan.version {
@@ -28,11 +28,11 @@ func (c *compiler) settle(k *keyPlan) {
 	c.plan.homes = append(c.plan.homes, &home)
 }
 
-// removable reports whether omitting the key keeps a row out of the index.
+// removable reports whether the entity can omit the key to keep a row out of the index. A home must be stored in any case.
 func (k *keyPlan) removable() bool { return k.tpl != nil && !k.inherited && len(k.keeps) == 0 }
 
-// whole returns the key for v, or "" if v has no fields to store in it. A value that could not be read back is an
-// error.
+// whole returns the text of a home for v. It is "" if no field that the home keeps has a value. A value that could not be
+// read back from the text is an error.
 func (k *keyPlan) whole(v reflect.Value) (string, error) {
 	if !k.complete(v) {
 		for _, f := range k.keeps {
@@ -68,7 +68,7 @@ func (k *keyPlan) missing(v reflect.Value) string {
 	return ""
 }
 
-// kept returns the key as a row stores it, or nil.
+// kept returns the attribute value of a home, or nil if the home is empty.
 func (k *keyPlan) kept(v reflect.Value) (types.AttributeValue, error) {
 	key, err := k.whole(v)
 	if err != nil || key == "" {
@@ -77,12 +77,12 @@ func (k *keyPlan) kept(v reflect.Value) (types.AttributeValue, error) {
 	return &types.AttributeValueMemberS{Value: key}, nil
 }
 
-// restoreHomes sets the fields that are stored in index keys. It also returns the attribute that caused the error.
+// restoreHomes sets the fields whose homes are index keys. If it fails, it also returns the attribute that caused the error.
 func (p *plan) restoreHomes(item map[string]types.AttributeValue, v reflect.Value) (attribute string, err error) {
 	for _, k := range p.homes {
 		av := item[k.attr]
 		if av == nil {
-			continue // absent, or not read because an index need not project it
+			continue // the row has none, or the index that was read does not project it
 		}
 		key, ok := av.(*types.AttributeValueMemberS)
 		if !ok || key == nil {

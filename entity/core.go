@@ -6,18 +6,18 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// core is an entity without its type parameter. In it, a value of T is an addressable reflect.Value of the struct, and
-// the zero reflect.Value stands for no value. The methods of [Entity] only convert between the two. So the compiler makes
-// this code once, and not for each T.
+// core is an entity without its type parameter, so that the compiler compiles this code once and not for each T. It
+// represents a value of T as an addressable reflect.Value of the struct. The zero reflect.Value stands for no value. The
+// methods of [Entity] only convert between T and reflect.Value.
 //
-// A function of core does not change a value that it is given, unless its comment says so.
+// A method of core does not modify a value that it is given, unless its comment says so.
 type core struct {
 	table  *table.Table
 	typ    string
 	goType reflect.Type
 	plan   *plan
-	when   []func(reflect.Value) bool // by index
-	only   []func(reflect.Value) bool // by unique constraint
+	when   []func(reflect.Value) bool // Index.When, parallel to plan.indexes; an element can be nil
+	only   []func(reflect.Value) bool // Unique.When, parallel to plan.uniques; an element can be nil
 
 	upgrades []func(table.Item) (table.Item, error)
 	cond     table.Cond // condition of every write
@@ -25,7 +25,7 @@ type core struct {
 	anyVersion bool // writes do not check versions
 }
 
-// zero returns a new value of T.
+// zero returns a new, addressable zero value of T.
 func (e *core) zero() reflect.Value { return reflect.New(e.goType).Elem() }
 
 func copyOf(o reflect.Value) reflect.Value {
@@ -34,10 +34,10 @@ func copyOf(o reflect.Value) reflect.Value {
 	return c
 }
 
-// valueOf returns the value to which o points.
+// valueOf returns the T to which o points, as core represents it.
 func valueOf[T any](o *T) reflect.Value { return reflect.ValueOf(o).Elem() }
 
-// typed returns a value of core as a T: the zero T for no value.
+// typed returns a T that core represents as o. If o is no value, it returns the zero T.
 func typed[T any](o reflect.Value) T {
 	if !o.IsValid() {
 		var zero T
@@ -46,7 +46,7 @@ func typed[T any](o reflect.Value) T {
 	return *o.Addr().Interface().(*T)
 }
 
-// erased returns a function of the caller's in the form in which core calls it; nil for nil.
+// erased adapts a caller's function of a T to core's representation of a T. It returns nil for nil.
 func erased[T, R any](f func(T) R) func(reflect.Value) R {
 	if f == nil {
 		return nil
@@ -54,7 +54,7 @@ func erased[T, R any](f func(T) R) func(reflect.Value) R {
 	return func(o reflect.Value) R { return f(typed[T](o)) }
 }
 
-// yielding returns the caller's yield in the form in which core calls it.
+// yielding adapts a caller's yield function to core's representation of a T.
 func yielding[T any](yield func(T, error) bool) func(reflect.Value, error) bool {
 	return func(o reflect.Value, err error) bool { return yield(typed[T](o), err) }
 }

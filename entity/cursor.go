@@ -69,11 +69,11 @@ type binding struct {
 	span    keys.Range
 }
 
-// digest binds a position to its query and detects changes to it. It is not a secret.
+// digest identifies query and position, so that open refuses a cursor of another query. It has no secret, so it can be forged.
 func (b *binding) digest(position []byte) []byte {
 	h := sha256.New()
 	var size [binary.MaxVarintLen64]byte
-	add := func(s string) { // with its length, so that different lists have different digests
+	add := func(s string) { // the length comes first, so that different lists have different digests
 		h.Write(binary.AppendUvarint(size[:0], uint64(len(s))))
 		h.Write([]byte(s))
 	}
@@ -90,7 +90,7 @@ func (b *binding) digest(position []byte) []byte {
 	return h.Sum(nil)[:digestSize]
 }
 
-// names returns the key attributes of a row that the query does not fix.
+// names returns the key attributes that can differ between the rows of the query. A cursor contains their values.
 func (b *binding) names() []string {
 	scheme := b.table.Scheme()
 	list := make([]string, 0, 3)
@@ -102,7 +102,7 @@ func (b *binding) names() []string {
 	return list
 }
 
-// seal returns the cursor after a row of one shard.
+// seal returns the cursor for the position after a row. shard is the index of its partition key in pks.
 func (b *binding) seal(shard int, row table.Item) Cursor {
 	position := binary.AppendUvarint(nil, uint64(shard))
 	for _, name := range b.names() {
@@ -118,8 +118,8 @@ func (b *binding) pack(position []byte) Cursor {
 	return Cursor(base64.RawURLEncoding.EncodeToString(append(raw, position...)))
 }
 
-// open returns the shard, and the keys of the row at which a page ended. The keys are within the query's range, even if
-// the cursor is forged.
+// open returns the shard and the keys of the row at which a page ended. Even if the cursor is forged, the keys are within
+// the query's range.
 func (b *binding) open(c Cursor) (shard int, start table.Item, err error) {
 	refuse := func(reason string) (int, table.Item, error) {
 		return 0, nil, &CursorError{Type: b.typ, Reason: reason}

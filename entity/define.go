@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// plan is a specification, checked and compiled. All operations work from it.
+// plan is a checked and compiled specification. All operations use it in place of the Spec.
 type plan struct {
 	scheme keys.Scheme
 	fields []*field
@@ -32,23 +32,23 @@ type plan struct {
 	created *field
 	updated *field
 	uniques []uniquePlan
-	// naturals are the attributes that are keys of indexes but not made by a template.
+	// naturals are the index keys that are not made by a template, also those of indexes that the entity does not use.
 	naturals []naturalKey
-	homes    []*keyPlan // keys of indexes that store fields
-	nameless []string   // attributes of T whose fields cannot be named
+	homes    []*keyPlan // index keys that store fields without an attribute; see composite.go
+	nameless []string   // attributes of T whose fields a caller cannot name, such as those of embedded pointers
 	schema   string     // attribute of the schema number; "" if there is none
 	current  int        // number of the current schema
 }
 
-// keyPlan builds one key attribute from a value's fields.
+// keyPlan describes one key attribute, which is made from a value's fields.
 type keyPlan struct {
 	attr      string
 	tpl       *keys.Template
-	refs      []*field // the template's fields
-	stored    []*field // the fields that parsing the key sets
-	inherited bool     // of an index: the attribute is a key of the table
-	natural   *field   // of an index: the field that is the key; no template is used
-	keeps     []*field // of an index: the fields of stored that are stored nowhere else
+	refs      []*field // the template's fields, parallel to tpl.Fields()
+	stored    []*field // the fields whose values a key contains: refs without computed shards
+	inherited bool     // in an index: the attribute is also a key of the table, and tpl is that key's template
+	natural   *field   // in an index: the field whose attribute is the key; tpl is nil
+	keeps     []*field // in an index: the fields in stored that no other attribute stores
 }
 
 // indexPlan builds the keys of one index.
@@ -56,10 +56,10 @@ type indexPlan struct {
 	name   string
 	pk, sk keyPlan // tpl is nil for a natural key, and sk.attr is empty for an index without a sort key
 	when   bool    // has a predicate
-	lacks  string  // an attribute that Match needs and the index does not project
+	lacks  string  // an attribute that Match names and the index does not project; "" if there is none
 }
 
-// refs returns the fields from which the index's keys are made.
+// refs returns the fields in the templates of the index's keys.
 func (x *indexPlan) refs() iter.Seq[*field] {
 	return func(yield func(*field) bool) {
 		for _, k := range []*keyPlan{&x.pk, &x.sk} {
@@ -72,7 +72,7 @@ func (x *indexPlan) refs() iter.Seq[*field] {
 	}
 }
 
-// inKey reports whether a row's own key supplies the field.
+// inKey reports whether the row's own key contains the field, so that every value with a key has it.
 func (p *plan) inKey(f *field) bool {
 	return slices.Contains(p.pk.refs, f) || slices.Contains(p.sk.refs, f)
 }
@@ -80,10 +80,10 @@ func (p *plan) inKey(f *field) bool {
 // definition is the part of an entity that Define compares with other entities of the table.
 type definition struct {
 	goType reflect.Type
-	rows   []rowKeys // the entity's, then those of its sentinels
+	rows   []rowKeys // the entity's own, then one for the sentinels of each unique constraint
 }
 
-// rowKeys are the keys that rows of one type can have, and the rule that distinguishes the rows from others.
+// rowKeys are the templates of the keys of one type's rows, and the rule that distinguishes these rows from others.
 type rowKeys struct {
 	typ    string
 	pk, sk *keys.Template
@@ -92,7 +92,7 @@ type rowKeys struct {
 
 func (p *plan) definition(goType reflect.Type, typ string) definition {
 	d := definition{goType: goType}
-	if p.pk.tpl != nil && p.sk.tpl != nil { // otherwise the mistake has been reported already
+	if p.pk.tpl != nil && p.sk.tpl != nil { // otherwise the compiler has reported a problem already
 		d.rows = append(d.rows, rowKeys{typ, p.pk.tpl, p.sk.tpl, p.match})
 	}
 	for i := range p.uniques {
@@ -204,12 +204,12 @@ func (k rowKeys) same(o rowKeys) bool {
 	return k.typ == o.typ && k.pk.String() == o.pk.String() && k.sk.String() == o.sk.String() && k.match.same(o.match)
 }
 
-// compiler collects problems while it compiles.
+// compiler compiles a specification to a plan. It collects all problems instead of stopping at the first.
 type compiler struct {
 	table    *table.Table
 	schema   table.Schema
 	goType   reflect.Type
-	prefix   string // of the attributes of fields
+	prefix   string // Spec.AttributePrefix
 	fields   []*field
 	plan     *plan
 	problems []error
@@ -266,8 +266,8 @@ func (c *compiler) key(where, attr, text string, compile func(string) (*keys.Tem
 	return k
 }
 
-// indexKey compiles one key of an index. A key that is also a key of the table takes the table's template. A key that
-// is the attribute of a field is that field.
+// indexKey compiles one key of an index. If the attribute is also a key of the table, the plan of that key is used. If it
+// is the attribute of a field, there is no template, and the field is the key. Otherwise the key has its own template.
 func (c *compiler) indexKey(where, index, attr string, kind table.AttributeType, text string, compile func(string) (*keys.Template, error)) keyPlan {
 	for _, own := range []keyPlan{c.plan.pk, c.plan.sk} {
 		if attr != own.attr {
@@ -311,14 +311,14 @@ func (c *compiler) indexKey(where, index, attr string, kind table.AttributeType,
 	return k
 }
 
-// specials checks the fields that the entity maintains against each other and against the indexes.
+// specials checks the maintained fields against each other, indexes and constraints, and the keys of sentinels against those of rows.
 func (c *compiler) specials() {
 	p := c.plan
 	seen := map[*field]string{}
 	for _, s := range []struct {
 		where string
 		f     *field
-		kept  bool // whether it has an attribute of its own
+		kept  bool // whether the field's own attribute stores it, and not one that the scheme names
 	}{{"Version", p.version, false}, {"TTL", p.ttl, false}, {"Created", p.created, true}, {"Updated", p.updated, true}} {
 		if s.f == nil {
 			continue
@@ -350,7 +350,7 @@ func (c *compiler) specials() {
 	}
 }
 
-// special finds a field that the entity itself maintains.
+// special finds a field that the entity itself maintains, and checks its type.
 func (c *compiler) special(where, name string, want reflect.Type) *field {
 	if name == "" {
 		return nil
@@ -411,16 +411,16 @@ func (c *compiler) index(i int, spec Index[reflect.Value]) {
 	c.plan.indexes = append(c.plan.indexes, ip)
 }
 
-// sharded reports whether a query can have to read several keys.
+// sharded reports whether the key has a shard that is computed from a field. A query without that field reads all shards.
 func (k *keyPlan) sharded() bool {
 	return slices.ContainsFunc(k.tpl.Fields(), func(f keys.Field) bool { return f.Computed })
 }
 
-// attributes checks that no field of T has the name of one of the table's attributes.
+// attributes checks that no field's attribute has another use in the table, such as a key or the type.
 func (c *compiler) attributes() {
 	s := c.plan.scheme
 	taken := map[string]string{}
-	for _, x := range c.schema.Indexes { // any field may be an index key, except for those that are stored elsewhere
+	for _, x := range c.schema.Indexes { // a field may be an index key, except Version and TTL, whose values other attributes store
 		taken[x.PK], taken[x.SK] = "key of index "+x.Name, "key of index "+x.Name
 	}
 	for _, f := range c.fields {

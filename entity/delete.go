@@ -70,14 +70,14 @@ func (e *core) deleteNow(ctx context.Context, from *basis) error {
 		err := e.table.Write(ctx, op)
 		var failed *table.ConditionError
 		if errors.As(err, &failed) && failed.Repeated && len(failed.Item) == 0 {
-			return nil // already deleted by the attempt whose answer was lost
+			return nil // an earlier attempt, whose answer was lost, deleted the row
 		}
 		if failed == nil || !failed.Repeated || errors.Is(err, ErrType) {
 			return err
 		}
 		version := e.versionOf(from.row)
 		if n, bad := integer(failed.Item[e.plan.scheme.Version]); version == 0 || bad == nil && n < version {
-			return errUnclear // deleted by this or another program, and created again
+			return errUnclear // perhaps deleted by an earlier attempt or another program, and created again
 		}
 		return err
 	})
@@ -98,7 +98,7 @@ func (e *core) deleteOp(from *basis, s settlement) table.Op {
 		return table.Invalid(e.fail("delete", fmt.Errorf("%w: negative version", ErrInvalid)))
 	case version > 0:
 		g.version = version
-	case from.guarded: // a row that was read without a version still has none
+	case from.guarded: // the row was read without a version, so it must still have none
 		g.exists, g.version = true, noVersion
 	}
 	op := table.Delete(key)

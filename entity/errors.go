@@ -121,7 +121,7 @@ func (e *core) fail(operation string, err error) error {
 	return &errs.OperationError{Package: "entity", Operation: operation + " " + e.typ, Err: bare(err)}
 }
 
-// bare strips the prefix with the package and operation from an error, for a text that already has one.
+// bare strips the prefix with package and operation from an error, for a text that already has such a prefix.
 func bare(err error) error {
 	if f, ok := err.(*errs.OperationError); ok && f.Package == "entity" { //nolint:errorlint // only the outermost error has the prefix
 		return f.Err

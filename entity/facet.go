@@ -48,19 +48,19 @@ func (e *core) facet() table.Facet {
 	return f
 }
 
-// attributeType returns DynamoDB's name of the type to which the field is encoded.
+// attributeType returns the DynamoDB type to which the field is encoded, such as "S".
 func (f *field) attributeType() string {
 	kind, known := f.sample()
 	switch {
 	case known:
 		return kind
-	case f.natural != nil: // any other kind could not be written
+	case f.natural != nil: // a value of another type could not be written
 		return string(f.natural.kind)
 	}
 	return "S"
 }
 
-// sample returns the type of an encoded sample value, or false if there is none.
+// sample encodes a sample value and returns its DynamoDB type, or false if nothing is encoded.
 func (f *field) sample() (kind string, known bool) {
 	v := reflect.New(f.typ).Elem()
 	fill(v, 8)
@@ -91,7 +91,7 @@ func (f *field) sample() (kind string, known bool) {
 	return "", false
 }
 
-// fill sets v to a value that the encoder does not omit as empty. Depth bounds types that contain themselves.
+// fill sets v to a value that is not empty, so that the encoder does not omit it. depth limits types that contain themselves.
 func fill(v reflect.Value, depth int) {
 	switch {
 	case depth == 0:

@@ -15,14 +15,14 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// field is a field of T, by the rules of guregu/dynamo's tags.
+// field is a field of T, as guregu/dynamo reads its tag.
 type field struct {
 	goName string
-	tag    string // name in its tag; "" for a field that is not encoded ("-")
-	attr   string // its attribute: the tag's name after the specification's prefix
-	index  []int
+	tag    string // the name in its tag, or goName if the tag has none; "" for a field that is not encoded ("-")
+	attr   string // its attribute: AttributePrefix and tag; "" for a field that is not encoded
+	index  []int  // its path in T; nil in a stand-in for a field that T does not have
 	typ    reflect.Type
-	codec  *codec.Field // its part of the compiled T; nil for a field that is not encoded
+	codec  *codec.Field // its encoder and decoder; nil for a field that is not encoded
 	unix   bool         // a time that is stored in whole seconds
 
 	natural *naturalKey // set if the attribute is a key of an index
@@ -42,9 +42,9 @@ type awsMarshaler interface {
 	MarshalDynamoDBAttributeValue() (types.AttributeValue, error)
 }
 
-// fieldsOf lists the fields of a struct that can be named, the outer ones first, and its problems. It follows the
-// encoder's rules: fields in the order of declaration, embedded structs in their place, and the first field with an
-// attribute's name wins. Fields of embedded pointers are encoded but cannot be named.
+// fieldsOf lists the fields of a struct that a caller can name, the outer ones first, and the problems of the struct. It
+// follows the encoder's rules: fields in the order of declaration, embedded structs in their place, and of several fields
+// with the same attribute the first. Fields of embedded pointers are encoded, but a caller cannot name them.
 func fieldsOf(t reflect.Type, prefix string) (list []*field, problems []string) {
 	seen := map[string]*field{}
 	var walk func(t reflect.Type, trail []int)
@@ -109,7 +109,7 @@ func (f *field) stamp(now time.Time) time.Time {
 
 func (f *field) of(v reflect.Value) reflect.Value { return v.FieldByIndex(f.index) }
 
-// encode returns the attribute value for the field of a T, or nil if the tag omits it.
+// encode returns the attribute value for v, a value of the field's type. It is nil if the tag omits v, or for an empty index key.
 func (f *field) encode(v reflect.Value) (types.AttributeValue, error) {
 	av, err := f.codec.Encode(v)
 	if err != nil {
@@ -121,7 +121,7 @@ func (f *field) encode(v reflect.Value) (types.AttributeValue, error) {
 	return av, nil
 }
 
-// decode sets the field of target, an addressable T, from an attribute value.
+// decode sets target, a value of the field's type, from an attribute value. After an error target is unchanged.
 func (f *field) decode(target reflect.Value, av types.AttributeValue) error {
 	fresh := reflect.New(f.typ).Elem()
 	if err := f.codec.Decode(av, fresh); err != nil {
@@ -131,7 +131,7 @@ func (f *field) decode(target reflect.Value, av types.AttributeValue) error {
 	return nil
 }
 
-// convert converts v to the field's type if nothing is lost.
+// convert converts v to the field's type. It refuses a value that the type cannot hold unchanged.
 func (f *field) convert(v any) (reflect.Value, error) {
 	rv := reflect.ValueOf(v)
 	if !rv.IsValid() {
@@ -142,7 +142,7 @@ func (f *field) convert(v any) (reflect.Value, error) {
 		return reflect.Value{}, fmt.Errorf("%w: %q is %s, not nil: use Remove", ErrInvalid, f.goName, f.typ)
 	}
 	if rv.Type().AssignableTo(f.typ) {
-		if rv.Type() != f.typ { // an interface is encoded by its dynamic type, so the type has to be the same
+		if rv.Type() != f.typ { // such as a string for a field of type any: the encoder needs a value of the field's own type
 			own := reflect.New(f.typ).Elem()
 			own.Set(rv)
 			return own, nil
@@ -180,8 +180,8 @@ func negative(v reflect.Value) bool {
 	return false
 }
 
-// resolve finds the field that a specification or caller names: by the name in its tag, by its Go name, or by either
-// ignoring case if that is unambiguous.
+// resolve finds the field that a specification or caller names, or returns nil. It tries the name in the tag, then the Go
+// name, then both without regard to case. If the last step finds several fields, it returns nil.
 func resolve(fields []*field, name string) *field {
 	for _, f := range fields {
 		if f.tag == name && name != "" {
@@ -205,14 +205,14 @@ func resolve(fields []*field, name string) *field {
 	return found
 }
 
-// keyValue returns the field of v, a T, as a value for a key template.
+// keyValue returns the value of the field in v, a T, for a key template, or false if the field is empty.
 func (f *field) keyValue(v reflect.Value) (any, bool, error) {
 	part, ok, err := keyValue(f.of(v))
 	return f.whole(part), ok, err
 }
 
-// whole truncates a value for a key to the precision of the attribute. Otherwise the row that is read would give
-// another key than the one at which it stands.
+// whole truncates a time for a key to whole seconds if the attribute stores whole seconds. Otherwise the value that is
+// read from a row would give another key than the row has.
 func (f *field) whole(part any) any {
 	if at, ok := part.(time.Time); ok && f.unix {
 		return at.Truncate(time.Second)
@@ -220,7 +220,7 @@ func (f *field) whole(part any) any {
 	return part
 }
 
-// keyValue returns a field's value for a key template, or false if it has none.
+// keyValue returns a field's value for a key template, or false if the field is empty: nil, a zero time or an empty text.
 func keyValue(v reflect.Value) (any, bool, error) {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -233,7 +233,7 @@ func keyValue(v reflect.Value) (any, bool, error) {
 		return t, !t.IsZero(), nil
 	}
 	if reflect.PointerTo(v.Type()).Implements(textMarshalerType) {
-		// The method may have a pointer receiver, and change it.
+		// Call it on a copy: the method may have a pointer receiver, and change the value.
 		text, err := copyOf(v).Addr().Interface().(encoding.TextMarshaler).MarshalText()
 		if err != nil {
 			return nil, false, &table.EncodeError{What: "a " + v.Type().String(), Err: err}
@@ -265,7 +265,7 @@ func restorable(t reflect.Type) bool {
 	return t == timeType || !reflect.PointerTo(t).Implements(textMarshalerType) || reflect.PointerTo(t).Implements(textUnmarshalerType)
 }
 
-// plainValue returns a caller's value for a key template. It passes on values that the template will refuse.
+// plainValue converts a caller's value for a key template. It returns empty values unchanged; the template decides on them.
 func plainValue(v any) (any, error) {
 	rv := reflect.ValueOf(v)
 	if !rv.IsValid() {

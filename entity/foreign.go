@@ -9,9 +9,9 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// foreign returns an error for a row that would belong to the entity if its type attribute were not unknown, and nil
-// for any other row. A row whose type is defined never has such a key, since Define refuses two entities with the same
-// keys.
+// foreign returns a *ForeignTypeError for a row that fits the entity by its key and Match, but whose type no entity of the
+// table defines. For any other row it returns nil. Rows of the table's other entities do not fit, since Define refuses two
+// entities that one row could fit.
 func (e *core) foreign(item table.Item) error {
 	value := item[e.plan.scheme.Type]
 	if value == nil || !e.plan.fits(item) {
@@ -25,7 +25,7 @@ func (e *core) foreign(item table.Item) error {
 	return foreign
 }
 
-// otherType returns the error for a row that is not the entity's.
+// otherType returns the error for a row that does not belong to the entity.
 func (e *core) otherType(item table.Item) error {
 	if err := e.foreign(item); err != nil {
 		return err
@@ -46,7 +46,7 @@ func defines(t *table.Table, typ string) bool {
 	return errors.Is(err, errDefined)
 }
 
-// definedTypes returns the types of the table's entities, in order, and at most as many as one condition can hold.
+// definedTypes returns the types of the table's entities in order, without the module's own, at most what one condition can hold.
 func definedTypes(t *table.Table) (list []any) {
 	_ = t.Inside(inside.Key{}).Register("", nil, func(name string, other any) error {
 		if _, ok := other.(definition); ok && !toolkit.Has(name) && len(list) < maxValues {

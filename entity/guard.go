@@ -14,7 +14,7 @@ type guard struct {
 	live    bool  // the row must not have expired
 	current bool  // the row must have the current schema
 	seen    []expectation
-	match   verdict // for a row without a type attribute
+	match   verdict // what Match requires of a row without a type attribute
 }
 
 const (
@@ -22,7 +22,7 @@ const (
 	noVersion  = 0
 )
 
-// guarded adds a guard, and the entity's own condition, to an operation.
+// guarded adds a guard, and the condition of Entity.If, to an operation.
 func (e *core) guarded(op table.Op, g *guard) table.Op {
 	p := e.plan
 	conds := make([]table.Cond, 0, 5+len(g.seen))
@@ -51,7 +51,7 @@ func (e *core) guarded(op table.Op, g *guard) table.Op {
 	return e.bind(op)
 }
 
-// explain returns why a guard failed, given the row that was found. It returns nil if the guard holds, so another
+// explain returns why a guard failed, given the row that was found. It returns nil if the guard holds, since then another
 // condition of the operation failed.
 func (e *core) explain(g *guard, item table.Item) error {
 	p := e.plan
@@ -77,7 +77,7 @@ func (e *core) explain(g *guard, item table.Item) error {
 		}
 		return ErrStale
 	}
-	if g.current && e.outdated(item) { // the attributes of a row of an older schema cannot be compared
+	if g.current && e.outdated(item) { // the attributes of an older schema cannot be compared
 		return ErrOlder
 	}
 	for i := range g.seen {
@@ -91,7 +91,7 @@ func (e *core) explain(g *guard, item table.Item) error {
 	return nil
 }
 
-// bind makes an operation fail if it is written to another table, or if the entity is read-only.
+// bind makes an operation fail if it is written to a table other than the entity's, or if the entity is read-only.
 func (e *core) bind(op table.Op) table.Op {
 	if e.plan.readOnly {
 		return table.Invalid(e.fail("write", errReadOnly))
@@ -99,8 +99,8 @@ func (e *core) bind(op table.Op) table.Op {
 	return op.In(e.table)
 }
 
-// isOursOrNone prevents a put from replacing a row of another type. It allows rows without a type attribute that match,
-// since only their key tells their type.
+// isOursOrNone keeps a write from a row of another type. It holds if there is no row, if the type is the entity's, or if
+// there is no type attribute and Match holds: then only the key and Match tell the type.
 func (e *core) isOursOrNone(m verdict) table.Cond {
 	typ, none := table.Attr(e.plan.scheme.Type), table.Attr(e.plan.scheme.PK).NotExists()
 	switch {

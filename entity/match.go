@@ -89,7 +89,7 @@ func (m Match) String() string {
 	return m.rule.String()
 }
 
-// rule is a Match. In a compiled rule, name is an attribute or empty.
+// rule is the content of a Match. Compiling turns name into an attribute, except for keyPart, where it stays the caller's name.
 type rule struct {
 	kind    ruleKind
 	name    string
@@ -98,8 +98,8 @@ type rule struct {
 	subs    []*rule
 	err     error // why the rule is invalid
 
-	// For a compiled keyPart: whether the part is in PK, the key's attribute, the field of its template, and the
-	// template of the keys for which the rule holds.
+	// For a compiled keyPart: whether the part is in PK, the key's attribute, the field's name in the key's template, and
+	// the template that matches only keys for which the rule holds.
 	inPK   bool
 	attr   string
 	field  string
@@ -133,7 +133,7 @@ func (r *rule) String() string {
 	return [...]string{"HasAttr", "AttrEquals", "KeyPart", "And", "Not"}[r.kind] + "(" + strings.Join(args, ", ") + ")"
 }
 
-// literal formats a value of a specification for people.
+// literal formats a value of a rule for error texts, and for the comparison in same.
 func literal(av types.AttributeValue) string {
 	switch v := av.(type) {
 	case *types.AttributeValueMemberS:
@@ -152,10 +152,10 @@ func literal(av types.AttributeValue) string {
 type match struct {
 	*rule
 	attrs  []string // attributes that the rule names
-	claims []claim
+	claims []claim  // the cases in which it holds for a row without a type attribute
 }
 
-// match compiles Spec.Match. The keys and the fields that the entity maintains are compiled before.
+// match compiles Spec.Match. The keys and the fields that the entity maintains must be compiled already.
 func (c *compiler) match(m Match, typ string) {
 	p := c.plan
 	if m.rule == nil || p.pk.tpl == nil || p.sk.tpl == nil {
@@ -236,7 +236,7 @@ func (c *compiler) matchable(name string) string {
 	return attr
 }
 
-// keyPart finds the key that contains the field.
+// keyPart completes a keyPart rule: it finds the key that contains the field.
 func (c *compiler) keyPart(r *rule) {
 	f := resolve(c.fields, r.name)
 	for _, k := range []*keyPlan{&c.plan.pk, &c.plan.sk} {
@@ -299,12 +299,12 @@ func (r *rule) equals(have types.AttributeValue) bool {
 	return slices.ContainsFunc(r.values, func(v types.AttributeValue) bool { return attrvalue.Same(v, have) })
 }
 
-// fits reports whether a row belongs to the entity by its key and Match, whatever its type attribute.
+// fits reports whether a row has a key of the entity and Match holds. It does not compare the type with the entity's.
 func (p *plan) fits(item table.Item) bool {
 	return p.pk.tpl.Matches(text(item, p.scheme.PK)) && p.sk.tpl.Matches(text(item, p.scheme.SK)) && p.match.holds(item)
 }
 
-// undecided reports whether an image has only a key while Match names attributes.
+// undecided reports whether Match cannot be evaluated, because it names attributes and the image has only a key.
 func (p *plan) undecided(image table.Item) bool {
 	if p.match == nil || len(p.match.attrs) == 0 {
 		return false
@@ -317,8 +317,8 @@ func (p *plan) undecided(image table.Item) bool {
 	return true
 }
 
-// checkMatch refuses a row that other programs, which do not know the type attribute, would take for one of another
-// type.
+// checkMatch refuses a row for which Match holds neither with nor without the type attribute. Other programs, which do not
+// know that attribute, would take the row for one of another type.
 func (p *plan) checkMatch(item table.Item) error {
 	if p.match.holds(item) {
 		return nil
@@ -337,7 +337,7 @@ func (p *plan) checkMatch(item table.Item) error {
 	return fmt.Errorf("%w: %s", ErrMatch, p.match)
 }
 
-// String returns the rule in Go syntax; without a rule, that it holds for every row.
+// String returns the rule in Go syntax, or "none" if there is no rule.
 func (m *match) String() string {
 	if m == nil {
 		return "none"
@@ -345,7 +345,7 @@ func (m *match) String() string {
 	return m.rule.String()
 }
 
-// same reports whether two entities have the same rule.
+// same reports whether two entities have the same rule, written in the same way.
 func (m *match) same(o *match) bool {
 	return m.String() == o.String()
 }

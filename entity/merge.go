@@ -13,17 +13,17 @@ import (
 // parallel is the number of requests that one call sends at the same time.
 const parallel = 8
 
-// merge reads several partition keys as one sequence, ordered by sort key and then by partition key. No goroutine runs
+// merge reads several partition keys as one sequence, ordered by sort key and then by the order of parts. No goroutine runs
 // between calls of next.
 type merge struct {
 	table      *table.Table
 	parts      []part
 	sk         string // attribute that orders the rows; "" if there is none
 	descending bool
-	last       int // index of the part with the last row
+	last       int // index of the part from which the last row came
 }
 
-// part is the unread rest of one partition key.
+// part is the rest of the rows of one partition key.
 type part struct {
 	query table.Query  // for the next request
 	rows  []table.Item // read but not returned yet
@@ -72,7 +72,7 @@ func (m *merge) before(a, b string) bool {
 	return a < b
 }
 
-// fill reads until the next row is known.
+// fill reads until each part has a row or has ended, so that the next row is known.
 func (m *merge) fill(ctx context.Context) error {
 	var empty []*part
 	for i := range m.parts {
@@ -89,7 +89,7 @@ func (m *merge) fill(ctx context.Context) error {
 	return readAll(ctx, m.table, empty)
 }
 
-// readAll is separate from fill, which is called for every row, to save allocations.
+// readAll is separate from fill to save allocations: fill runs for every row, but seldom reads several parts.
 func readAll(ctx context.Context, t *table.Table, parts []*part) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
@@ -99,8 +99,8 @@ func readAll(ctx context.Context, t *table.Table, parts []*part) error {
 	return group.Wait()
 }
 
-// resume continues after a row of one part, whose keys are start. In the other parts it skips the rows that sort before
-// it.
+// resume continues after the row with the keys start in part at. In the other parts it skips the rows that come before that
+// row in the merged order.
 func (m *merge) resume(at int, start table.Item) {
 	key := text(start, m.sk)
 	for i := range m.parts {
@@ -122,7 +122,7 @@ func (m *merge) resume(at int, start table.Item) {
 	}
 }
 
-// pending reports whether a row that seen accepts can follow. False is certain.
+// pending reports whether a row that seen accepts may follow. False is certain; true is not.
 func (m *merge) pending(seen func(table.Item) bool) bool {
 	for i := range m.parts {
 		if !m.parts[i].done || slices.ContainsFunc(m.parts[i].rows, seen) {

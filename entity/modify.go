@@ -65,7 +65,7 @@ func (e *core) modify(ctx context.Context, o reflect.Value, change func(reflect.
 		var after reflect.Value
 		if from.absent() {
 			before, after = o, copyOf(o)
-		} else if after, err = e.decode(attrvalue.CloneItem(from.item)); err != nil { // must not share memory with the row, since f can write into slices and maps
+		} else if after, err = e.decode(attrvalue.CloneItem(from.item)); err != nil { // clone: change can write into slices and maps
 			return err
 		}
 		if err := change(after); err != nil {
@@ -74,14 +74,14 @@ func (e *core) modify(ctx context.Context, o reflect.Value, change func(reflect.
 		if err := e.checkModified(before, after); err != nil {
 			return err
 		}
-		if e.keyOf(after) != key { // changed through a pointer that before shares
+		if e.keyOf(after) != key { // changed through a pointer, which before and after share
 			return fmt.Errorf("%w: a field that is part of the key", ErrInvalid)
 		}
 		if from.absent() {
 			out = e.stamp(after, true)
 			err := e.putNow(ctx, out, nil, true)
 			if errors.Is(err, ErrExists) {
-				err = fmt.Errorf("%w: %w", ErrStale, err) // a lost race like any other
+				err = fmt.Errorf("%w: %w", ErrStale, err) // another program created the row first: a lost race
 			}
 			return err
 		}
@@ -113,7 +113,7 @@ func (e *Entity[T]) ModifyOp(was, is T) table.Op {
 	return e.core.modifyOp(valueOf(&was), valueOf(&is))
 }
 
-// modifyOp sets the fields of is that the entity maintains.
+// modifyOp is ModifyOp. It modifies is: it sets Updated, and rounds the time to live as the row stores it.
 func (e *core) modifyOp(was, is reflect.Value) table.Op {
 	err := e.checkModified(was, is)
 	var u *update
@@ -136,7 +136,7 @@ func (e *core) modifyOp(was, is reflect.Value) table.Op {
 	return op
 }
 
-// checkModified refuses changes of fields that the caller must not change.
+// checkModified refuses changes of fields in the key and of fields that the entity maintains.
 func (e *core) checkModified(was, is reflect.Value) error {
 	p := e.plan
 	for _, k := range []*keyPlan{&p.pk, &p.sk} {
@@ -157,7 +157,7 @@ func (e *core) checkModified(was, is reflect.Value) error {
 	return nil
 }
 
-// sameKeyValue reports whether two values of a field give the same key.
+// sameKeyValue reports whether two values of a field give the same text in a key.
 func sameKeyValue(v, w reflect.Value) bool {
 	a, hasA, errA := keyValue(v)
 	b, hasB, errB := keyValue(w)
@@ -171,7 +171,7 @@ func sameKeyValue(v, w reflect.Value) bool {
 	return !hasA || reflect.DeepEqual(a, b)
 }
 
-// difference returns the update that turns was into is, by their attributes.
+// difference returns the update that turns was into is, found by comparing their attributes.
 func (e *core) difference(was, is reflect.Value) (*update, error) {
 	p := e.plan
 	have, err := e.encode(was, 0)
@@ -223,7 +223,7 @@ func (e *core) difference(was, is reflect.Value) (*update, error) {
 	return u, nil
 }
 
-// stampModified adds the time of the write to an update and to its result.
+// stampModified adds the change of Updated to u, sets Updated in after, and rounds the time to live in after.
 func (e *core) stampModified(u *update, after reflect.Value) error {
 	if err := e.stampUpdate(u); err != nil {
 		return err

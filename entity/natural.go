@@ -19,7 +19,7 @@ type naturalKey struct {
 	attr  string
 	index string
 	kind  table.AttributeType
-	limit int // in bytes
+	limit int // greatest length in bytes
 }
 
 // naturals lists the natural keys, including those of indexes that the entity does not use, and checks the fields that
@@ -65,7 +65,7 @@ func (c *compiler) naturals() {
 	}
 }
 
-// natural returns the field that the attribute stores unchanged.
+// natural returns the field that the attribute stores, or nil. The attributes of Version and TTL are those of the scheme.
 func (c *compiler) natural(attr string) *field {
 	for _, f := range c.fields {
 		if f.attr == attr && f != c.plan.version && f != c.plan.ttl {
@@ -75,7 +75,7 @@ func (c *compiler) natural(attr string) *field {
 	return nil
 }
 
-// nearly returns the name of a field that may have been meant by the attribute's name.
+// nearly returns a hint for an error text: the field that the attribute's name may have meant. It is "" if there is none.
 func (c *compiler) nearly(attr string) string {
 	f := resolve(c.fields, attr)
 	switch {
@@ -89,7 +89,7 @@ func (c *compiler) nearly(attr string) string {
 	return fmt.Sprintf(" (field %s is attribute %q: is it to be tagged dynamo:%q?)", f.goName, f.attr, attr)
 }
 
-// fit returns the value for the attribute. It is nil for an empty value, which keeps the row out of the index.
+// fit returns the value to store in the attribute. For an empty value it is nil, so that the row is not in the index.
 func (n *naturalKey) fit(av types.AttributeValue) (types.AttributeValue, error) {
 	kind := table.AttributeType("")
 	size := 0
@@ -120,7 +120,7 @@ func (n *naturalKey) fit(av types.AttributeValue) (types.AttributeValue, error) 
 	return av, nil
 }
 
-// fitKeys changes a row so that it suits the table's indexes.
+// fitKeys removes empty natural keys from a row, since DynamoDB refuses them. Any other value that does not fit is an error.
 func (p *plan) fitKeys(item table.Item) error {
 	for i := range p.naturals {
 		n := &p.naturals[i]
@@ -138,7 +138,7 @@ func (p *plan) fitKeys(item table.Item) error {
 	return nil
 }
 
-// text returns a caller's value of the field as the index key stores it.
+// text returns a caller's value of the field as text, in the form in which the index key stores it.
 func (f *field) text(v any) (string, error) {
 	rv := reflect.ValueOf(v)
 	for rv.Kind() == reflect.Pointer && !rv.IsNil() && !rv.Type().AssignableTo(f.typ) {
@@ -167,8 +167,8 @@ func (f *field) text(v any) (string, error) {
 	return "", fmt.Errorf("%w: %q is empty: such rows are not in the index", ErrInvalid, f.goName)
 }
 
-// edge is text for a bound. Times stored as text have a varying number of digits, so within one second they do not sort
-// by time. A bound of whole seconds works: its text without the suffix sorts before all texts that begin with it.
+// edge is text for a bound of a range. A time stored as text has a varying number of digits, so that texts within one second
+// do not sort by time. A bound of whole seconds without the final "Z" works: it sorts before all texts of that second.
 func (f *field) edge(v any) (string, error) {
 	if at, ok := timeIn(reflect.ValueOf(v)); ok && !f.unix && f.keepsTime() {
 		switch at = at.UTC(); {
@@ -198,7 +198,7 @@ func timeIn(v reflect.Value) (at time.Time, ok bool) {
 	return reflect.TypeAssert[time.Time](v)
 }
 
-// one returns the partition key for a field's value.
+// one returns the partition key of a query whose partition key is a field.
 func (k *keyPlan) one(values keys.Values) (string, error) {
 	v, ok := values[k.attr]
 	if !ok {
@@ -238,7 +238,7 @@ func (k *keyPlan) naturalSpan(values keys.Values, r reading) (span keys.Range, e
 	return span, nil
 }
 
-// naturalPrefix returns the range of the values that begin with text.
+// naturalPrefix returns the range of the sort keys that begin with text.
 func (k *keyPlan) naturalPrefix(text string) (span keys.Range, err error) {
 	switch {
 	case k.kind() != table.String:
@@ -253,7 +253,7 @@ func (k *keyPlan) naturalPrefix(text string) (span keys.Range, err error) {
 	return span, err
 }
 
-// kind returns the type of the key's attribute, or String if the key does not exist.
+// kind returns the type of the key's attribute. It is String for a key made by a template, and if there is no key.
 func (k *keyPlan) kind() table.AttributeType {
 	if k.natural != nil && k.natural.natural != nil {
 		return k.natural.natural.kind
@@ -277,7 +277,7 @@ func keyValueOf(kind table.AttributeType, text string) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: text}
 }
 
-// compareKeys compares two keys in DynamoDB's order. A text that should be a number and is not comes last.
+// compareKeys compares two keys in DynamoDB's order. If kind is Number, a text that is not a number comes last.
 func compareKeys(kind table.AttributeType, a, b string) int {
 	if kind == table.Number {
 		x, errA := decimal(a)
@@ -307,7 +307,7 @@ func decimal(text string) (*apd.Decimal, error) {
 	return d, err
 }
 
-// contains reports whether a key is in a query's range. An empty end is open.
+// contains reports whether a key is in a query's range. An empty bound is open. Hi = Lo + "\x00" limits the range to Lo itself.
 func contains(span keys.Range, kind table.AttributeType, key string) bool {
 	if kind != table.Number {
 		return span.Contains(key)

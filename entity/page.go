@@ -38,7 +38,7 @@ func (e *Entity[T]) Page(ctx context.Context, match keys.Values, opts ...ReadOpt
 	return page, nil
 }
 
-// page calls add with each row.
+// page calls add with each row of the page, and returns the cursor of the next page.
 func (e *core) page(ctx context.Context, match keys.Values, opts []ReadOption, add func(reflect.Value)) (next Cursor, err error) {
 	s, err := e.search(match, append([]ReadOption{Limit(defaultPage)}, opts...), 1)
 	if err != nil {

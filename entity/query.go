@@ -54,7 +54,7 @@ func (e *core) hidden(item table.Item, expired bool) bool {
 	return !expired && e.plan.expired(item, e.table.Now())
 }
 
-// visible reports whether a reader of e sees a row that was found among others.
+// visible reports whether a query or scan yields a row: it belongs to the entity and is not hidden.
 func (e *core) visible(item table.Item, r *reading) bool {
 	return e.owns(item) && !e.hidden(item, r.expired)
 }
@@ -109,7 +109,7 @@ type search struct {
 	binding binding
 }
 
-// search translates names and values into keys. Without a page size, requests examine the limit plus more rows.
+// search prepares a query. With a limit, but no page size and no filter, a request examines up to limit + more rows.
 func (e *core) search(match keys.Values, opts []ReadOption, more int) (*search, error) {
 	r, err := newReading(opts, queryOptions)
 	if err != nil {
@@ -169,8 +169,8 @@ func (s *search) next(ctx context.Context) (table.Item, error) {
 	}
 }
 
-// shards returns the partition keys for values. There are several if values leave out the field that a shard is
-// computed from.
+// shards returns the partition keys that a query has to read. There are several if values leave out the field from which
+// the shard is computed.
 func (k *keyPlan) shards(values keys.Values) ([]string, error) {
 	if k.natural != nil {
 		one, err := k.one(values)
@@ -216,7 +216,7 @@ func (e *core) keysOf(index string) (pk, sk *keyPlan, err error) {
 	return nil, nil, fmt.Errorf("%w: %s rows have no keys in index %q", ErrInvalid, e.typ, index)
 }
 
-// split distributes values over the templates that name them, under the names of the templates.
+// split divides match by key. Each result uses the names in the template or, for a natural key, the attribute.
 func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
 	var refs []*field
 	list := make([]keys.Values, len(plans))
@@ -275,7 +275,7 @@ func (r *reading) bounded() (names []string) {
 	return names
 }
 
-// span returns the range of sort keys for the leading values, narrowed by the bounds.
+// span returns the range of sort keys for the values of the first fields, narrowed by From, Until or Prefix.
 func (k *keyPlan) span(leading keys.Values, r reading) (keys.Range, error) {
 	if k.natural != nil {
 		return k.naturalSpan(leading, r)

@@ -10,9 +10,9 @@ import (
 	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
-// racing repeats attempts that end with ErrStale, by the table's retry policy. It is for callers that name no version,
-// so a lost race is not an error to them. Each attempt begins with a read, so it finds an impossible write before
-// sending it.
+// racing repeats attempts that end with ErrStale, by the table's retry policy. It is for writes without a version from the
+// caller, for which a lost race is not an error. Other attempts end it with final. Each attempt begins with a read, so racing
+// first refuses a write that cannot succeed.
 func (e *core) racing(ctx context.Context, attempt func() error) error {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	if e.plan.readOnly {
@@ -37,13 +37,13 @@ func (e *core) racing(ctx context.Context, attempt func() error) error {
 		}
 		return last
 	}, backoff.WithContext(e.table.Backoff(), ctx))
-	if err != nil && last != nil && !errors.Is(err, last) { // backoff drops the last error when ctx ends
+	if err != nil && last != nil && !errors.Is(err, last) { // when ctx ends, backoff returns only the error of ctx
 		err = fmt.Errorf("%w; last attempt: %w", err, last)
 	}
 	return err
 }
 
-// raced returns ErrStale for a row that was deleted since it was read.
+// raced turns ErrNotFound into ErrStale, for a row that was deleted since it was read. So racing tries again.
 func raced(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("%w: %w", ErrStale, err)
@@ -51,7 +51,7 @@ func raced(err error) error {
 	return err
 }
 
-// finalError ends racing with any error.
+// finalError makes racing end with err, even if err is ErrStale.
 type finalError struct{ err error }
 
 func (f *finalError) Error() string { return f.err.Error() }

@@ -51,7 +51,7 @@ const (
 	optSegments
 )
 
-// Options that apply to each call.
+// The options that each kind of call accepts.
 const (
 	getOptions   = optConsistent | optExpired
 	queryOptions = getOptions | optOn | optDescending | optLimit | optPageSize | optFilter | optFrom | optUntil | optPrefix | optAfter

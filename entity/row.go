@@ -14,16 +14,16 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// rows converts values of T to rows and back, except for fields that the entity stores elsewhere. It is compiled once
-// and immutable.
+// rows converts values of T to rows and back, except for the version and the time to live, which the entity stores in the
+// scheme's attributes. It is compiled once and immutable.
 type rows struct {
 	fields *codec.Struct // without the version and the time to live
-	more   int           // number of attributes that the entity adds
-	// marshals and unmarshals report that T is its own ItemMarshaler or ItemUnmarshaler.
+	more   int           // attributes that the entity adds at most, for the capacity of the map
+	// marshals and unmarshals report that T encodes or decodes whole rows itself: dynamo.ItemMarshaler, ItemUnmarshaler.
 	marshals, unmarshals bool
 }
 
-// rows compiles T, and gives each field its part.
+// rows compiles T, sets the codec of each field, and lists the attributes of fields that a caller cannot name.
 func (c *compiler) rows(t reflect.Type) {
 	whole, err := codec.Compile(t)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *compiler) rows(t reflect.Type) {
 	own := reflect.PointerTo(t)
 	p.rows = rows{
 		fields:     whole.Without(elsewhere...),
-		more:       5 + 2*len(p.indexes), // the attributes of the scheme
+		more:       5 + 2*len(p.indexes), // the scheme's five attributes
 		marshals:   own.Implements(reflect.TypeFor[dynamo.ItemMarshaler]()),
 		unmarshals: own.Implements(reflect.TypeFor[dynamo.ItemUnmarshaler]()),
 	}
@@ -66,7 +66,7 @@ func (c *compiler) rows(t reflect.Type) {
 func (p *plan) marshal(v reflect.Value) (table.Item, error) {
 	r := &p.rows
 	if r.marshals {
-		item, err := dynamo.MarshalItem(copyOf(v).Addr().Interface()) // its method may change it
+		item, err := dynamo.MarshalItem(copyOf(v).Addr().Interface()) // a copy, since T's method may change its receiver
 		if err != nil {
 			return nil, &table.EncodeError{What: "a " + v.Type().String(), Err: err}
 		}
@@ -104,7 +104,7 @@ func (p *plan) unmarshal(item table.Item, v reflect.Value) (attribute string, er
 	return "", nil
 }
 
-// misfit makes the codec's errors match ErrInvalid. Errors of custom types are unchanged.
+// misfit makes the codec's own errors match ErrInvalid. It returns errors of custom decoders unchanged.
 func misfit(err error) error {
 	for _, known := range []error{codec.ErrRange, codec.ErrKind, codec.ErrDepth} {
 		if errors.Is(err, known) {
@@ -114,7 +114,7 @@ func misfit(err error) error {
 	return err
 }
 
-// unmarshalOwn leaves decoding to T. It refuses numbers that a field would truncate.
+// unmarshalOwn decodes a row with T's own method. It refuses a number that exceeds its field, which guregu/dynamo truncates.
 func (p *plan) unmarshalOwn(item table.Item, v reflect.Value) (attribute string, err error) {
 	plain := item
 	if f := p.ttl; f != nil && item[f.attr] != nil {
@@ -138,7 +138,7 @@ func (p *plan) unmarshalOwn(item table.Item, v reflect.Value) (attribute string,
 	return "", nil
 }
 
-// cutsOff reports whether n exceeds the range of a number field that is narrower than the type used for decoding.
+// cutsOff reports whether the number n exceeds the range of a field of less than 64 bits.
 func (f *field) cutsOff(n string) bool {
 	var err error
 	switch f.typ.Kind() {

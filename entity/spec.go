@@ -98,7 +98,7 @@ type Index[T any] struct {
 	When func(T) bool
 }
 
-// erased returns the specification for core.
+// erased adapts the functions of the specification to the form in which core calls them.
 func (s *Spec[T]) erased() Spec[reflect.Value] {
 	e := Spec[reflect.Value]{
 		Type: s.Type, PK: s.PK, SK: s.SK, Match: s.Match, Version: s.Version, TTL: s.TTL, Untyped: s.Untyped,

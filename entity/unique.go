@@ -132,8 +132,8 @@ func (c *compiler) unique(i int, typ string, spec Unique[reflect.Value]) {
 	c.plan.uniques = append(c.plan.uniques, x)
 }
 
-// touchesUnique reports whether sentinels depend on the fields that the update changes. They have the row's time to
-// live.
+// touchesUnique reports whether the update changes a field on which sentinels depend. One of these fields is the time to
+// live, since sentinels expire with the row.
 func (p *plan) touchesUnique(u *update) bool {
 	for i := range p.uniques {
 		x := &p.uniques[i]
@@ -144,7 +144,7 @@ func (p *plan) touchesUnique(u *update) bool {
 	return false
 }
 
-// dependsUnique adds the fields from which a row's sentinels are made.
+// dependsUnique adds the fields on which a row's sentinels depend.
 func (from *basis) dependsUnique(p *plan, depends *fieldSet) error {
 	for i := range p.uniques {
 		x := &p.uniques[i]
@@ -199,19 +199,19 @@ func (e *core) isSentinel(item table.Item) bool {
 	return false
 }
 
-// settlement records how to treat sentinels that block a write without a right to do so, by the sentinel's key.
+// settlement has a ruling for each sentinel that wrongly blocked an earlier attempt of a write, by the sentinel's key.
 type settlement map[keys.Key]ruling
 
 type ruling struct {
 	leave  bool     // it belongs to another row, so do not delete it
-	orphan keys.Key // its owner, which does not exist
+	orphan keys.Key // its owner, which does not exist, so take the sentinel over
 }
 
-// sentinels returns the operations on sentinels for a change of the row at owner from before to after. Either can be
-// no value, for no row.
+// sentinels returns the operations on sentinels that belong to a change of the row at owner from before to after. No value
+// in before or after means no row.
 func (e *core) sentinels(owner keys.Key, before, after reflect.Value, s settlement) (ops []table.Op, err error) {
 	p := e.plan
-	var gone []keys.Key // owners whose absence the transaction checks, without repetitions
+	var gone []keys.Key // owners that the transaction already checks; it accepts only one operation for each item
 	lifetime := false   // whether the time to live changes
 	if p.ttl != nil && before.IsValid() && after.IsValid() {
 		was, will := p.ttlAttribute(p.ttl.of(before)), p.ttlAttribute(p.ttl.of(after))
@@ -242,7 +242,7 @@ func (e *core) sentinels(owner keys.Key, before, after reflect.Value, s settleme
 	return ops, nil
 }
 
-// claim writes a sentinel if no other one is valid.
+// claim puts a sentinel if there is none, or if the one there is the row's own, has expired, or belongs to the orphan.
 func (e *core) claim(i int, sentinel, owner keys.Key, after reflect.Value, r ruling) table.Op {
 	p := e.plan
 	x := &p.uniques[i]
@@ -263,7 +263,7 @@ func (e *core) claim(i int, sentinel, owner keys.Key, after reflect.Value, r rul
 	return table.Put(item).If(free).Explain(e.explainSentinel(i, sentinel, false))
 }
 
-// isGone makes taking over a sentinel depend on its owner still being absent.
+// isGone checks, in the transaction that takes a sentinel over, that its old owner is still missing or expired.
 func (e *core) isGone(i int, sentinel, owner keys.Key) table.Op {
 	p := e.plan
 	gone := table.Attr(p.scheme.PK).NotExists()
@@ -306,9 +306,9 @@ func (e *core) explainSentinel(i int, sentinel keys.Key, release bool) func(tabl
 	}
 }
 
-// settled makes a write that can carry sentinels. It repeats the write while sentinels block it without a right to do
-// so. There are two cases. The owner does not exist, because another program or the time to live deleted it. Or a
-// sentinel to be deleted belongs to another row, because the rows are older than their constraint.
+// settled makes a write that can include operations on sentinels. It repeats the write, at most once for each sentinel,
+// if sentinels block it wrongly. There are two cases. The owner does not exist, because another program or the time to live
+// deleted it. Or a sentinel that the write deletes belongs to another row, because the rows are older than the constraint.
 //
 // Cost: nothing, unless a sentinel blocks the write; then a consistent read of its owner.
 func (e *core) settled(ctx context.Context, write func(settlement) error) error {
@@ -319,7 +319,7 @@ func (e *core) settled(ctx context.Context, write func(settlement) error) error 
 		for _, c := range table.Conditions(err) {
 			var taken *UniqueError
 			if !errors.As(c, &taken) {
-				return err // not only because of the sentinels
+				return err // another condition failed too
 			}
 			if _, known := s[taken.sentinel]; known {
 				return err
@@ -346,7 +346,7 @@ func (e *core) settled(ctx context.Context, write func(settlement) error) error 
 	}
 }
 
-// isOrphan reports whether a sentinel's owner does not exist.
+// isOrphan reports whether a sentinel's owner does not exist, or has expired.
 func (e *core) isOrphan(ctx context.Context, owner keys.Key) (bool, error) {
 	item, err := e.table.Get(ctx, owner, true)
 	switch {

@@ -62,8 +62,8 @@ func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (u
 			updated, err = e.apply(ctx, now, u)
 			return err
 		}
-		// The version fits, but o may still differ from the row: the caller changed o, or another program encoded the
-		// row differently. Compare with the row that was read.
+		// A first attempt with o can fail although the version fits: the caller changed o, or another program encoded the
+		// row differently. So compare o with the row that was read, and compute the update from that row.
 		if err = e.checkRead(o, now.row); err == ErrStale { //nolint:errorlint // checkRead returns it unwrapped
 			err = stale
 		}
@@ -82,7 +82,7 @@ func (e *core) apply(ctx context.Context, from *basis, u *update) (o reflect.Val
 		if err := op.Err(); err != nil {
 			return err
 		}
-		if len(c.sentinels) > 0 { // a transaction does not return the row
+		if len(c.sentinels) > 0 { // a transaction does not return the row, so compute it
 			if o, err = e.updated(from, c.after); err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func (e *core) apply(ctx context.Context, from *basis, u *update) (o reflect.Val
 	return o, err
 }
 
-// updated returns the row after an update as a reader will see it.
+// updated returns the row after an update in the form in which a reader will see it.
 func (e *core) updated(from *basis, after reflect.Value) (row reflect.Value, err error) {
 	version := e.versionOf(from.row)
 	if e.plan.version != nil {
@@ -125,7 +125,7 @@ func (e *core) ownUpdate(err error, from *basis, u *update) (row reflect.Value, 
 	}
 	switch n, err := integer(failed.Item[p.scheme.Version]); {
 	case from.guarded && err == nil && n == e.versionOf(from.row)+1:
-	case p.version == nil && (p.updated != nil || from.after.IsValid()): // the best evidence without a version
+	case p.version == nil && (p.updated != nil || from.after.IsValid()): // without a version, the values below are the best evidence
 	default:
 		return row, false
 	}
@@ -197,7 +197,7 @@ func (e *core) updateOp(from *basis, u *update, s settlement) (table.Op, consequ
 	switch {
 	case version > 0:
 		g.version = version
-	case from.guarded: // a row that was read without a version still has none
+	case from.guarded: // the row was read without a version, so it must still have none
 		g.version = noVersion
 	}
 	op := table.Update(key, changes...)

@@ -50,7 +50,7 @@ func (p *plan) schemaOf(item table.Item) (int64, error) {
 	return n, err
 }
 
-// knows refuses a row of a schema that this program does not know.
+// knows refuses a row of a newer schema than this program knows, or with an invalid schema number.
 func (p *plan) knows(item table.Item) error {
 	if p.schema == "" {
 		return nil
@@ -72,7 +72,7 @@ func (e *core) outdated(item table.Item) bool {
 	return err == nil && n < int64(p.current)
 }
 
-// upgraded returns a row in the current schema. If the row is current, it is the same item.
+// upgraded returns a row in the current schema. It returns a current row itself, and an upgraded copy of an older one.
 func (e *core) upgraded(item table.Item) (table.Item, error) {
 	p := e.plan
 	if p.schema == "" {
@@ -112,7 +112,7 @@ func (e *core) upgraded(item table.Item) (table.Item, error) {
 	return up, nil
 }
 
-// notNewer prevents a write from overwriting or deleting a row of a newer schema.
+// notNewer returns the condition that keeps a write from overwriting or deleting a row of a newer schema.
 func (p *plan) notNewer() table.Cond {
 	if p.schema == "" {
 		return table.Cond{}
@@ -121,7 +121,7 @@ func (p *plan) notNewer() table.Cond {
 	return table.Or(attr.NotExists(), attr.AtMost(p.current))
 }
 
-// isCurrent prevents an update from mixing schemas in a row.
+// isCurrent returns the condition that the row has the current schema, so that an update does not mix schemas in a row.
 func (p *plan) isCurrent() table.Cond {
 	switch {
 	case p.schema == "":

@@ -10,8 +10,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// verdict is the result of a rule before a write: it holds, it does not, or it holds under a condition. The zero value
-// means that it holds.
+// verdict is the result of evaluating Match before a write, when only the key of the row is known: the rule holds (the zero
+// value), never holds, or holds under a condition on the row.
 type verdict struct {
 	never   bool
 	cond    table.Cond
@@ -21,8 +21,8 @@ type verdict struct {
 // effect is the content of an attribute after an update.
 type effect struct {
 	av      types.AttributeValue // nil if the attribute is removed
-	some    bool                 // an unknown value
-	unclear bool                 // an unknown value, or none
+	some    bool                 // the attribute exists, with an unknown value
+	unclear bool                 // it is unknown whether the attribute exists
 }
 
 // at evaluates the rule for a row without a type attribute at a key.
@@ -34,8 +34,8 @@ func (m *match) at(key keys.Key) verdict {
 	return v
 }
 
-// after evaluates the rule for such a row before and after an update. It refuses an update after which the rule could
-// not hold.
+// after evaluates the rule for a row without a type attribute before and after an update. It refuses an update after which
+// the rule could not hold.
 func (m *match) after(key keys.Key, u *update) (verdict, error) {
 	before := m.at(key)
 	if m == nil || before.never {
@@ -139,7 +139,7 @@ func (r *rule) ask(key keys.Key, effects map[string]effect) (verdict, error) {
 	return all, unclear
 }
 
-// foresee evaluates the rule for an attribute that an update changes.
+// foresee evaluates a rule about an attribute that an update changes to e.
 func (r *rule) foresee(e effect) (verdict, error) {
 	switch {
 	case e.unclear, e.some && r.kind == attrEquals:

@@ -26,10 +26,10 @@ func (e *Entity[T]) AnyVersion() *Entity[T] {
 	return &blind
 }
 
-// depends reports whether a write requires the row from which its value was read.
+// depends reports whether a write requires that the row has not changed since the caller read it.
 func (e *core) depends() bool { return e.plan.version != nil && !e.anyVersion }
 
-// given returns the basis of a write that starts from the caller's value.
+// given returns the basis of a write that starts from the caller's value. With AnyVersion the version of the basis is 0.
 func (e *core) given(o reflect.Value) *basis {
 	from := &basis{row: o, guarded: e.depends()}
 	if f := e.plan.version; f != nil && e.anyVersion {
@@ -46,8 +46,8 @@ func (e *core) versionOf(o reflect.Value) int64 {
 	return e.plan.version.of(o).Int()
 }
 
-// byAttributes reports whether the row has no version that identifies it. Then all of T's attributes have to be
-// unchanged, so that a write of a program without versions is detected too.
+// byAttributes reports whether a guarded row has no version that identifies it. Then all of T's attributes have to be
+// unchanged, since another program may have changed the row without counting a version.
 func (e *core) byAttributes(from *basis) bool {
 	return from.guarded && e.versionOf(from.row) == 0
 }
@@ -80,8 +80,8 @@ func notAsRead(attr string) error {
 	return fmt.Errorf("%w: attribute %q is not as it was read", ErrStale, attr)
 }
 
-// hasVersion returns the condition that the row has a version. With noVersion, it holds for a row without the
-// attribute, or with 0, where another program has begun to count.
+// hasVersion returns the condition that the row has the given version. For noVersion, the attribute is missing or 0: other
+// programs may begin to count at 0.
 func (p *plan) hasVersion(version int64) table.Cond {
 	attr := table.Attr(p.scheme.Version)
 	if version == noVersion {
@@ -111,8 +111,8 @@ func (p *plan) unseen(item table.Item) error {
 	return errUnseen
 }
 
-// nameless returns expectations on the attributes of T whose fields cannot be named: those of embedded pointers, and
-// those that T writes as its own ItemMarshaler.
+// nameless returns expectations on the attributes of T whose fields a caller cannot name: those of fields in embedded
+// pointers, those that T's own ItemMarshaler writes, and those that u changes without a field.
 func (e *core) nameless(from *basis, u *update) (list []expectation, err error) {
 	p := e.plan
 	names := slices.Clone(p.nameless)
@@ -145,7 +145,7 @@ func (e *core) nameless(from *basis, u *update) (list []expectation, err error) 
 	return list, nil
 }
 
-// names reports whether an attribute belongs to the entity itself or to a field that can be named.
+// names reports whether an attribute belongs to the entity itself or to a field that a caller can name.
 func (p *plan) names(attr string) bool {
 	switch attr {
 	case p.scheme.PK, p.scheme.SK, p.scheme.Type, p.scheme.Version, p.schema:

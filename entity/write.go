@@ -52,8 +52,8 @@ func (e *core) put(ctx context.Context, o reflect.Value) (stamped reflect.Value,
 	return stamped, e.fail("put", err)
 }
 
-// replace is put if it depends on the old row, because of unique values or a version that the caller does not know. Then it
-// sets the version of stamped.
+// replace is put for a write that has to read the old row first: for its unique values or, with AnyVersion, for its
+// version. With AnyVersion it sets the version of stamped.
 func (e *core) replace(ctx context.Context, o, stamped reflect.Value) error {
 	return e.racing(ctx, func() error {
 		from, err := e.basis(ctx, o, true)
@@ -80,11 +80,11 @@ func (e *core) replace(ctx context.Context, o, stamped reflect.Value) error {
 		default:
 			err = e.putNow(ctx, stamped, from, false)
 		}
-		return final(err) // the caller names a version, so the caller handles a lost race
+		return final(err) // the caller names a version, so a lost race is an error for the caller
 	})
 }
 
-// basis reads the row of o as the start of a write. If absent is set, the row may be missing.
+// basis reads the row of o as the start of a write. If absent is set, the row may be missing or expired.
 func (e *core) basis(ctx context.Context, o reflect.Value, absent bool) (*basis, error) {
 	item, err := e.readItem(ctx, o, reading{consistent: true, expired: absent})
 	if absent && (errors.Is(err, ErrNotFound) || err == nil && e.owns(item) && e.plan.expired(item, e.table.Now())) {
@@ -100,7 +100,7 @@ func (e *core) basis(ctx context.Context, o reflect.Value, absent bool) (*basis,
 	return &basis{row: row, item: item, guarded: e.plan.version != nil, whole: true}, nil
 }
 
-// absent reports that there was no row, or an expired one.
+// absent reports whether the read found no row, or an expired one.
 func (from *basis) absent() bool { return from.item != nil && len(from.item) == 0 }
 
 func (e *core) putNow(ctx context.Context, stamped reflect.Value, from *basis, create bool) error {
@@ -169,7 +169,7 @@ func (e *core) stamp(o reflect.Value, create bool) reflect.Value {
 	return v
 }
 
-// putOp writes a row over the one that from describes. If from is nil, the version of the value decides.
+// putOp puts a row in place of the one in from. If from is nil, the value's version decides what may be at the key.
 func (e *core) putOp(stamped reflect.Value, from *basis, create bool, s settlement) table.Op {
 	p := e.plan
 	var version int64
@@ -214,7 +214,7 @@ func (e *core) putOp(stamped reflect.Value, from *basis, create bool, s settleme
 	return e.guarded(op, g)
 }
 
-// createOp makes a put depend on there being no row, or one that is invisible.
+// createOp makes a put apply only if there is no row at the key, or an expired one.
 func (e *core) createOp(op table.Op, create bool, m verdict) table.Op {
 	p := e.plan
 	free := table.Attr(p.scheme.PK).NotExists()
@@ -229,7 +229,7 @@ func (e *core) createOp(op table.Op, create bool, m verdict) table.Op {
 			return ErrExists
 		case !e.owns(item):
 			return e.otherType(item)
-		case p.version == nil: // the row was deleted and created again since it was read
+		case p.version == nil: // there was no row when Put read, and another program created one since
 			return ErrStale
 		}
 		if err := p.knows(item); err != nil {
@@ -243,13 +243,13 @@ func (e *core) createOp(op table.Op, create bool, m verdict) table.Op {
 	return e.bind(op)
 }
 
-// errUnclear replaces a refusal that may be due to the write's own effect.
+// errUnclear replaces a refusal that may have been caused by the write's own effect.
 var errUnclear = fmt.Errorf("%w: an answer was lost, and the row has changed since: the write may have been applied", table.ErrUnreachable)
 
-// decided returns the error of a write that did not recognise its own effect. It is errUnclear if the refusal proves
-// nothing: an attempt without an answer may have been applied, and the row may have changed since. The refusal proves
-// something if the row is one version further than the write expected: then another write took its place. Without a
-// version nothing is proven, since the row may have been created after the write's own row was deleted.
+// decided returns the error of a refused write that did not recognise its own effect. If an attempt got no answer, it may
+// have been applied, and the row may have changed since. So the error is errUnclear, unless the row has the version that the
+// write expected, or the next one, which another write must have made. If version is below 1, nothing is proven, since the
+// row may have been created after the write's own row was deleted.
 func (e *core) decided(err error, version int64) error {
 	var failed *table.ConditionError
 	if !errors.As(err, &failed) || !failed.Repeated || errors.Is(err, ErrType) {
@@ -263,8 +263,8 @@ func (e *core) decided(err error, version int64) error {
 	return errUnclear
 }
 
-// expectations returns those on the fields of the sentinels and, if no version identifies the row, on all of T's
-// fields.
+// expectations returns the expectations of a put or delete: on the fields from which sentinels are made and, if no version
+// identifies the row, on all of T's fields.
 func (e *core) expectations(from *basis) (list []expectation, err error) {
 	var fields fieldSet
 	if err := from.dependsUnique(e.plan, &fields); err != nil {

@@ -10,7 +10,7 @@ import (
 type kind uint8
 
 const (
-	// The text kinds come first; parseCodec relies on kindID being the last of them.
+	// The text kinds come first, and kindID is the last of them. parseCodec and BeginsWith compare kinds with kindID.
 	kindString kind = iota
 	kindRaw
 	kindRest
@@ -99,7 +99,7 @@ func codecByName(name string) (codec, error) {
 		switch f.kind {
 		case kindUint:
 			c.max = pow10(n) - 1
-			if n == 20 { // 10^20 does not fit; every uint64 does
+			if n == 20 { // 10^20 exceeds 64 bits, and every uint64 has at most 20 digits
 				c.max = math.MaxUint64
 			}
 		case kindInt:
@@ -122,7 +122,7 @@ func pow10(n int) uint64 {
 	return p
 }
 
-// append appends the text of v to dst. On failure a part of the text can remain. It does not handle shards.
+// append appends the text of v to dst. If it fails, dst may end with a part of the text. Shards need appendShard instead.
 func (c codec) append(dst []byte, v any, esc escaper) ([]byte, error) {
 	switch c.kind {
 	case kindString, kindRaw, kindRest, kindKey, kindID:
@@ -171,7 +171,7 @@ func (c codec) appendString(dst []byte, s string, esc escaper) ([]byte, error) {
 	switch {
 	case c.kind == kindID && len(s) != c.width:
 		return dst, fmt.Errorf("%w: %d bytes, want exactly %d", ErrRange, len(s), c.width)
-	case len(s) > MaxPK: // longer than any limit of DynamoDB, so do not copy it
+	case len(s) > MaxPK: // no key can be that long, so do not even copy it
 		return dst, tooLong(len(s), MaxPK)
 	case c.kind != kindString && c.kind != kindID:
 		if c.kind == kindRaw && strings.IndexByte(s, esc.delim) >= 0 {
@@ -189,8 +189,8 @@ func tooLong(n, limit int) error {
 	return fmt.Errorf("%w: at least %d bytes, the limit is %d", ErrTooLong, n, limit)
 }
 
-// decode reads a value at the beginning of s. It returns the number of bytes read, or false. A shard is returned as its
-// number.
+// decode reads a value at the beginning of s. It returns the value and the number of bytes read, or false if no value is there. For a
+// shard, the value is its number.
 func (c codec) decode(s string, esc escaper) (scalar, int, bool) {
 	n := c.width
 	switch c.kind {

@@ -137,7 +137,7 @@ func (t *Template) link(names []string) error {
 	fail := func(field string, cause error) error {
 		return &Error{Op: "template", Template: t.text, Field: field, Err: cause}
 	}
-	valueOf := make(map[string]int, len(names)) // from name to the part with the value
+	valueOf := make(map[string]int, len(names)) // from name to the index of the part with the value
 	for i, name := range names {
 		if t.parts[i].codec.kind == kindShard {
 			if t.shard >= 0 {
@@ -151,12 +151,12 @@ func (t *Template) link(names []string) error {
 		}
 		valueOf[name] = i
 	}
-	number := make(map[string]int, len(names))
+	number := make(map[string]int, len(names)) // from name to the index of the field
 	for i, name := range names {
 		p := &t.parts[i]
 		computed := p.codec.kind == kindShard
 		if home, ok := valueOf[name]; ok && home != i {
-			continue // a shard of a field whose value also stands in the key
+			continue // a shard of a field that has its value elsewhere in the key
 		}
 		number[name] = len(t.fields)
 		if !computed {
@@ -196,8 +196,8 @@ func (t *Template) link(names []string) error {
 	return nil
 }
 
-// check returns an error for a template that NewTemplate did not create. Otherwise a forgotten template would give an
-// empty key.
+// check returns an error for a template that NewTemplate did not create. Without it, a Template that somebody forgot to compile would
+// give an empty key.
 func (t *Template) check(op string) error {
 	if t == nil || t.text == "" {
 		return &Error{Op: op, Err: errors.New("template was not compiled by NewTemplate")}

@@ -8,11 +8,11 @@ import (
 
 // escaper encodes strings so that they do not contain the delimiter and still sort as before.
 //
-// The escape byte is adjacent to the delimiter. No other byte lies between the two, so a sequence that begins with the
-// escape byte sorts where either of them sorted. The second byte of the sequence orders the two among themselves.
+// The delimiter and the escape byte are written as sequences of two bytes. The first is the escape byte. It is the delimiter's neighbour
+// in ASCII, so a sequence sorts among all other bytes as the byte that it stands for. The second puts the two sequences in order.
 type escaper struct {
 	delim, esc       byte
-	forDelim, forEsc byte
+	forDelim, forEsc byte // second byte of the sequences for delim and for esc
 }
 
 func newEscaper(delim byte) (escaper, error) {
@@ -24,7 +24,7 @@ func newEscaper(delim byte) (escaper, error) {
 	case delimiter(up):
 	case delimiter(down):
 		esc = down
-	case !brace(up): // '~', whose upper neighbour is a control character
+	case !brace(up): // only for '~', since a control character follows it; '|' keeps '}'
 		esc = down
 	}
 	e := escaper{delim: delim, esc: esc, forDelim: '0', forEsc: '1'}
@@ -47,7 +47,7 @@ func delimiter(c byte) bool {
 	return true
 }
 
-// append adds s in escaped form. One pass decides whether s needs escaping at all.
+// append adds s in escaped form. Its first loop finds out whether s needs escaping, since most strings can be copied as they are.
 func (e escaper) append(dst []byte, s string) ([]byte, error) {
 	special, high := 0, byte(0)
 	for i := range len(s) {
@@ -106,7 +106,7 @@ func (e escaper) unescape(s string) (string, bool) {
 	return string(b), utf8.Valid(b)
 }
 
-// units returns the length of the first n encoded bytes of s, or -1 if s is shorter.
+// units returns how many bytes of s encode the first n bytes of a value, or -1 if s is too short. An escaped byte takes two.
 func (e escaper) units(s string, n int) int {
 	i := 0
 	for ; n > 0; n-- {
@@ -121,8 +121,8 @@ func (e escaper) units(s string, n int) int {
 	return i
 }
 
-// ordered reports whether the key of every value that is a proper prefix of v sorts before the key of v. In such a key
-// the delimiter follows where v has some byte after its first.
+// ordered reports whether every proper prefix of v, as a value of its own, has a key that sorts before the key of v. The shorter value
+// is followed by the delimiter where v has its next byte. So each byte of v after the first has to sort after the delimiter.
 func (e escaper) ordered(v any) bool {
 	s, _ := stringOf(v)
 	for i := 1; i < len(s); i++ {

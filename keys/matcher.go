@@ -9,19 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on what one pattern may cost: the states of its matcher, and the pairs of positions from which they are built.
+// Limits on what one pattern may cost: the states of its matcher, and the positions and pairs of positions that they are built from.
 const (
 	maxStates = 1000
 	maxLinks  = 1_000_000
 )
 
-// matcher is a complete deterministic automaton over bytes. It starts in state 0. Bytes that the pattern never
-// distinguishes share a class.
+// matcher is a deterministic automaton over bytes. Each state has a transition for every byte. The automaton starts in state 0. Bytes
+// that the pattern never distinguishes share a class.
 type matcher struct {
-	class  [256]uint8
-	bytes  []byteSet // by class
-	next   []int     // by state and class
-	accept []bool    // by state
+	class  [256]uint8 // by byte
+	bytes  []byteSet  // the bytes of each class
+	next   []int      // by state and class; see step
+	accept []bool     // by state
 }
 
 func (m *matcher) step(state int, class uint8) int { return m.next[state*len(m.bytes)+int(class)] }
@@ -35,7 +35,7 @@ func (m *matcher) matches(text string) bool {
 }
 
 // compile builds the matcher of a pattern. It first determines which positions of the pattern can follow each other
-// (Glushkov's automaton), then the sets of positions that a text can reach (subset construction).
+// (Glushkov's automaton). From these it builds the sets of positions that a text can reach (subset construction).
 func compile(pattern string) (*matcher, error) {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -54,7 +54,7 @@ func compile(pattern string) (*matcher, error) {
 	return m, g.determine(m, whole)
 }
 
-// classes numbers the classes of bytes. Two bytes are in one class if they are in the same sets.
+// classes divides the bytes into numbered classes. Two bytes are in one class if exactly the same sets contain them.
 func (m *matcher) classes(sets []byteSet) {
 	m.bytes = []byteSet{byteSet{}.not()}
 	for _, set := range sets {
@@ -76,17 +76,17 @@ func (m *matcher) classes(sets []byteSet) {
 	}
 }
 
-// positions are the places of a pattern at which a byte can stand.
+// positions are the places in a pattern that match one byte each.
 type positions struct {
-	bytes  []byteSet
-	follow [][]int // the positions after each; unordered, with repetitions
-	links  int     // number of entries in follow
+	bytes  []byteSet // the bytes that each position matches
+	follow [][]int   // the positions that can follow each position; unordered, with repetitions
+	links  int       // number of entries in follow, including those that link refused
 }
 
 // piece is a part of a pattern.
 type piece struct {
-	empty       bool // whether it matches the empty text
-	first, last []int
+	empty       bool  // whether it matches the empty text
+	first, last []int // positions at which a match can begin, and can end
 }
 
 var nothing = piece{} // matches no text
@@ -97,7 +97,7 @@ func (g *positions) set(s byteSet) piece {
 	return piece{first: at, last: at}
 }
 
-// link records that a position of first can follow a position of last.
+// link records that each position of first can follow each position of last.
 func (g *positions) link(last, first []int) {
 	if g.links += len(last) * len(first); g.links > maxLinks {
 		return
@@ -123,13 +123,13 @@ func either(a, b piece) piece {
 	return piece{a.empty || b.empty, slices.Concat(a.first, b.first), slices.Concat(a.last, b.last)}
 }
 
-// again makes a piece repeatable.
+// again makes a piece repeatable: a match of it can follow another one.
 func (g *positions) again(a piece) piece {
 	g.link(a.last, a.first)
 	return a
 }
 
-// add translates a simplified pattern. Such a pattern has no counted repetitions.
+// add translates a simplified pattern. It has no counted repetitions, since syntax.Regexp.Simplify expands them.
 func (g *positions) add(re *syntax.Regexp) (piece, error) {
 	if len(g.bytes) > maxLinks || g.links > maxLinks {
 		return nothing, tooComplex()
@@ -209,7 +209,7 @@ func (g *positions) runes(lo, hi rune) piece {
 	return all
 }
 
-// between matches the texts from lo to hi of the same length whose bytes, except for the first, are from 0x80 to 0xbf.
+// between matches the byte strings from lo to hi. All have the same length, and their bytes after the first are from 0x80 to 0xbf.
 func (g *positions) between(lo, hi []byte) piece {
 	if len(lo) == 1 {
 		return g.set(bytesBetween(lo[0], hi[0]))
@@ -233,7 +233,7 @@ func (g *positions) between(lo, hi []byte) piece {
 	return all
 }
 
-// determine fills m with the sets of positions that a text can reach.
+// determine fills m with its states and transitions. A state is the set of positions that a text can reach.
 func (g *positions) determine(m *matcher, whole piece) error {
 	states, sets := map[string]int{}, [][]int{}
 	last := make([]bool, len(g.bytes))
@@ -254,10 +254,10 @@ func (g *positions) determine(m *matcher, whole piece) error {
 		}
 		return n
 	}
-	// The start state is not a set of positions, so its name differs from that of the empty set.
+	// The start state is not a set of positions. It needs a name of its own, since the name of the empty set is "".
 	states["start"] = 0
 	sets, m.accept = [][]int{nil}, []bool{whole.empty}
-	in := make([][]int, len(g.bytes)) // the classes of each position
+	in := make([][]int, len(g.bytes)) // the classes of the bytes that each position matches
 	for p, bytes := range g.bytes {
 		for c, class := range m.bytes {
 			if class.meets(bytes) {
@@ -279,7 +279,7 @@ func (g *positions) determine(m *matcher, whole piece) error {
 		for _, p := range sets[n] {
 			after = append(after, g.follow[p]...)
 		}
-		next := make([][]int, len(m.bytes)) // by class
+		next := make([][]int, len(m.bytes)) // the positions that a byte of each class leads to
 		for _, p := range sorted(after) {
 			for _, c := range in[p] {
 				next[c] = append(next[c], p)

@@ -10,7 +10,7 @@ const (
 	hexDigits = "0123456789abcdef"
 )
 
-// appendDigits adds n with leading zeros or, with desc, the complement of each digit. n must fit in width digits.
+// appendDigits appends n as width digits, with leading zeros. With desc it appends the complement of each digit. n must fit in width.
 func appendDigits(dst []byte, n uint64, width int, desc bool) []byte {
 	dst = append(dst, zeros[:width]...)
 	field := dst[len(dst)-width:]
@@ -61,7 +61,7 @@ func (c codec) appendUint(dst []byte, n uint64, negative bool) ([]byte, error) {
 	return appendDigits(dst, n, c.width, c.desc), nil
 }
 
-// appendInt writes 1 and the digits of a number that is not negative, or 0 and the digits of the number plus 10^N.
+// appendInt writes a number that is not negative as 1 and its digits, and a negative number as 0 and the digits of the number plus 10^N.
 func (c codec) appendInt(dst []byte, n uint64, negative bool) ([]byte, error) {
 	if n > c.max || n > math.MaxInt64 && (!negative || n != 1<<63) {
 		return dst, fmt.Errorf("%w: want %d digits or fewer and a number that fits int64", ErrRange, c.width-1)

@@ -58,10 +58,10 @@ func Overlap(a, b *Template) bool {
 	return false
 }
 
-// maxPairs bounds the search. Templates without patterns never reach it; long ids with large patterns can.
+// maxPairs bounds the pairs of states that Overlap visits. Templates without patterns never reach it; long ids with large patterns can.
 const maxPairs = 1 << 26
 
-// apart reports whether the literal text before the first field, or after the last one, already tells a and b apart.
+// apart reports whether a and b can be told apart by the literal text before the first field, or by the one after the last field.
 func apart(a, b *Template) bool {
 	first, other := a.lead(), b.lead()
 	n := min(len(first), len(other))
@@ -88,14 +88,14 @@ func (t *Template) language() *automaton {
 
 // automaton accepts a superset of a template's keys. It starts in state 0.
 type automaton struct {
-	edges  [][]edge
+	edges  [][]edge // by state
 	accept int
 }
 
 type edge struct {
 	bytes byteSet
 	to    int
-	skip  bool // without consuming a byte
+	skip  bool // consumes no byte; bytes has no meaning
 }
 
 type byteSet [4]uint64
@@ -137,7 +137,7 @@ func (m *automaton) skip(from, to int) {
 	m.edges[from] = append(m.edges[from], edge{to: to, skip: true})
 }
 
-// add appends another automaton.
+// add appends other: m then accepts each of its texts followed by a text of other.
 func (m *automaton) add(other *automaton) {
 	first := len(m.edges)
 	for _, edges := range other.edges {
@@ -151,7 +151,7 @@ func (m *automaton) add(other *automaton) {
 	m.accept = first + other.accept
 }
 
-// then appends a state that one of the bytes leads to, and makes it the accepting one.
+// then adds a new accepting state. Each of the bytes leads to it from the accepting state before.
 func (m *automaton) then(bytes byteSet) {
 	next := m.state()
 	m.edge(m.accept, bytes, next)
@@ -164,7 +164,7 @@ func (m *automaton) literal(s string) {
 	}
 }
 
-// escaped appends a state that one escaped byte leads to, in one step or in two.
+// escaped adds a new accepting state. Each byte of a string leads to it: in two steps if it has to be escaped, otherwise in one.
 func (m *automaton) escaped(esc escaper) {
 	from := m.accept
 	m.then(bytesOf(string([]byte{esc.delim, esc.esc})).not())
@@ -196,7 +196,7 @@ func (t *Template) automaton() *automaton {
 
 func newAutomaton() *automaton { return &automaton{edges: make([][]edge, 1)} }
 
-// codec adds the text of a value.
+// codec appends the texts of all values of a codec.
 func (m *automaton) codec(c codec, esc escaper) {
 	switch c.kind {
 	case kindString:
@@ -220,7 +220,7 @@ func (m *automaton) codec(c codec, esc escaper) {
 	}
 }
 
-// fixed adds the text of a fixed-width codec.
+// fixed appends the texts of a fixed-width codec. It ignores which numbers and dates are in range.
 func (m *automaton) fixed(c codec) {
 	const layout = "dddd-dd-ddTdd:dd:dd.dddddddddZ"
 	var pattern string

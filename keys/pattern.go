@@ -59,8 +59,8 @@ func (p *part) admits(text string) bool {
 	return true
 }
 
-// meet returns the automaton of the texts of a part that obey its rules. The complement of a pattern also contains
-// bytes that are not UTF-8, so that case is intersected with all valid text.
+// meet returns the automaton of those texts of m that obey the rules. The complement of a pattern also contains byte strings that are not
+// UTF-8. So for a rule of Except, meet also excludes those.
 func (m *automaton) meet(rules []rule) *automaton {
 	for _, r := range rules {
 		m = m.both(r)
@@ -73,10 +73,10 @@ func (m *automaton) meet(rules []rule) *automaton {
 	return m
 }
 
-// maxProduct bounds the automaton that results from one rule.
+// maxProduct bounds the states of the automaton that results from one rule.
 const maxProduct = 1 << 17
 
-// both returns the product with a rule's automaton. If the product is too large it returns m, which accepts more texts.
+// both returns the product of m and a rule's automaton. If the product is too large it returns m, which accepts more texts.
 func (m *automaton) both(r rule) *automaton {
 	type pair struct{ at, state int }
 	product, number := &automaton{}, map[pair]int{}

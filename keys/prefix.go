@@ -54,14 +54,14 @@ func (t *Template) prefix(op string, src source, n, shard int) (string, error) {
 		}
 		literal = literal[:end]
 	}
-	// No key can begin with a prefix over the limit, and DynamoDB would refuse to look for it.
+	// No key begins with a prefix that is longer than the limit, and DynamoDB would refuse a query for one.
 	if n := len(head) + len(literal); n > t.limit {
 		return "", t.fail(op, t.parts[stop].field, tooLong(n, t.limit))
 	}
 	return string(append(head, literal...)), nil
 }
 
-// reached returns an error unless the first n fields all stand before part stop.
+// reached returns an error unless the first n fields all stand before part stop. A shard of a later field may stand before them.
 func (t *Template) reached(op string, n, stop int) error {
 	if n > 0 && t.home[n-1] >= stop {
 		return t.fail(op, t.parts[stop].field, fmt.Errorf("%w: its shard stands before a given field; see Shards", ErrNoPrefix))

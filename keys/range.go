@@ -157,7 +157,7 @@ func (t *Template) BeginsWith(text string, leading ...any) (Range, error) {
 	case c.kind == kindID && len(text) > c.width:
 		err = fmt.Errorf("%w: %d bytes, want at most %d", ErrRange, len(text), c.width)
 	case c.kind == kindID:
-		c = codec{kind: kindString} // a part of an id has fewer bytes
+		c = codec{kind: kindString} // the id codec refuses a text of fewer bytes
 	}
 	var prefix []byte
 	if err == nil {
@@ -172,7 +172,7 @@ func (t *Template) BeginsWith(text string, leading ...any) (Range, error) {
 	return PrefixRange(string(prefix)), nil
 }
 
-// head returns the text up to the field after the first n, and that field's part.
+// head returns the text of a key before the next field, given values for the first n fields, and the part of that next field.
 func (t *Template) head(op string, src source, n int) ([]byte, *part, error) {
 	head, stop, err := t.appendParts(op, nil, src, n, -1)
 	if err != nil {
@@ -188,7 +188,7 @@ func (t *Template) head(op string, src source, n int) ([]byte, *part, error) {
 	return head, next, nil
 }
 
-// span is the field of a range, with the text before it.
+// span is the field whose values a range bounds, with the text before it.
 type span struct {
 	t    *Template
 	op   string
@@ -220,7 +220,7 @@ func (t *Template) span(op string, leading []any) (span, error) {
 	return span{t: t, op: op, head: string(head), part: next, last: last}, nil
 }
 
-// edge returns the text between the keys of values below v and the keys of v and above; the reverse with desc.
+// edge returns the text with which keys of v begin. All keys of lower values sort before it or, with desc, all keys of higher values.
 func (s span) edge(v any) (string, error) {
 	edge, err := s.part.codec.append([]byte(s.head), v, s.t.esc)
 	if err == nil && len(edge) > s.t.limit {

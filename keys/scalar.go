@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// scalar is a value in its canonical type: string, uint, int, float, bool or time, as its kind tells. It avoids the
+// scalar is a value in its canonical type. Its kind is kindString, kindUint, kindInt, kindFloat, kindBool or kindTime. It avoids the
 // allocation of an interface.
 type scalar struct {
 	kind kind
-	text string
-	bits uint64
-	when time.Time
+	text string    // of a string
+	bits uint64    // of a number; 1 for true
+	when time.Time // of a time
 }
 
 // value returns the canonical Go value.
@@ -35,7 +35,7 @@ func (s scalar) value() any {
 	}
 }
 
-// scalarOf accepts a value that any codec accepts. Integers of equal value have equal text, whatever their type.
+// scalarOf converts a value of any type that some codec accepts. Equal integers have the same shard, whatever their Go types.
 func scalarOf(v any) (scalar, error) {
 	if s, ok := stringOf(v); ok {
 		return scalar{kind: kindString, text: s}, checkText(s, MaxPK)
@@ -51,7 +51,7 @@ func scalarOf(v any) (scalar, error) {
 			return scalar{}, fmt.Errorf("%w: not a number", ErrRange)
 		}
 		if f == 0 {
-			f = 0 // as in appendFloat
+			f = 0 // turns negative zero into zero, as appendFloat does
 		}
 		return scalar{kind: kindFloat, bits: math.Float64bits(f)}, nil
 	}
@@ -68,7 +68,7 @@ func scalarOf(v any) (scalar, error) {
 	return scalar{}, typeError("a string, integer, float, bool or time.Time", v)
 }
 
-// shard returns the shard of s among n. The documentation promises that the computation never changes.
+// shard returns the shard of s, from 0 to n-1. The documentation promises that the computation never changes.
 func (s scalar) shard(n uint64) (uint64, error) {
 	var buf [32]byte
 	var text []byte
@@ -100,8 +100,8 @@ func (s scalar) shard(n uint64) (uint64, error) {
 	return (h>>32 ^ h&math.MaxUint32) % n, nil
 }
 
-// The functions below try the built-in types first and use reflect for named types. None of them lets v escape to the
-// heap.
+// The functions below try the built-in types first and use reflect for named types; timeOf accepts time.Time only. None of them lets v
+// escape to the heap.
 
 func stringOf(v any) (string, bool) {
 	if s, ok := v.(string); ok {

@@ -149,7 +149,7 @@ func (s *Scheme) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readScheme reads token by token. Decoding into a struct would accept repeated members, and members in other case.
+// readScheme reads token by token. Decoding into a struct would accept repeated members, and member names in another case.
 func readScheme(data []byte) (Scheme, error) {
 	fail := func(field string, cause error) (Scheme, error) {
 		return Scheme{}, &Error{Op: "scheme", Field: field, Err: cause}

@@ -76,7 +76,7 @@ func (t *Template) Shards(values ...any) ([]string, error) {
 			return nil, err
 		}
 		if len(all) > 0 && all[0] == one {
-			break // the shard is known, or the prefix ends before it
+			break // the sharded field has a value, or the prefix ends before the shard: the results do not depend on i
 		}
 		all = append(all, one)
 	}

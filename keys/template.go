@@ -15,20 +15,20 @@ type Template struct {
 	parts  []part
 	tail   string // literal text after the last part
 	fields []Field
-	home   []int // index of the part with a field's value; for a computed field, of its shard
+	home   []int // by field: index of the part with its value, or of its shard if it is computed
 	stored []int // indexes of the fields that are not computed
 	shard  int   // index of the part that is a shard, or -1
 
 	once    sync.Once
-	regular *automaton // for Overlap
+	regular *automaton // for Overlap; set by language under once
 }
 
 // part is a field and the literal text before it.
 type part struct {
 	literal string
 	codec   codec
-	field   int
-	text    string // codec as written
+	field   int    // index of the field in Template.fields
+	text    string // codec as written in the template
 	rules   []rule // of Only and Except
 }
 
@@ -86,9 +86,9 @@ func (t *Template) Append(dst []byte, values ...any) ([]byte, error) {
 	return key, nil
 }
 
-// appendParts appends the parts before the first one whose field is not among the first n. It returns the index of that
-// part, or the number of parts. The literal of that part is not appended. If shard is not negative, it is written in
-// place of a value that is missing or not among the first n.
+// appendParts appends parts until it reaches one whose field is not among the first n. It returns the index of that part, or the number
+// of parts if there is none. The literal of that part is not appended. If shard is not negative, the shard part is written with that
+// number if its field is not among the first n, or has no value.
 func (t *Template) appendParts(op string, dst []byte, src source, n, shard int) ([]byte, int, error) {
 	start := len(dst)
 	for i := range t.parts {
@@ -186,7 +186,7 @@ func (t *Template) Matches(key string) bool {
 	return ok
 }
 
-// walk decodes key into values, which has one element per field or is nil. On a mismatch it returns the field, or -1.
+// walk decodes key into values, which has one element per field or is nil. On a mismatch, field is the one that does not fit, or -1.
 func (t *Template) walk(key string, values []any) (field int, ok bool) {
 	if len(key) > t.limit {
 		return -1, false

@@ -38,8 +38,8 @@ func (s source) get(t *Template, field int) (any, bool) {
 	return s.list[field], true
 }
 
-// leading returns how many of the first fields have values. Unlike Format, it refuses unknown names, and fields after a
-// gap. Ignoring them would widen a prefix or a range.
+// leading returns how many of the first fields have values. Unlike Format, it refuses unknown names. It also refuses a value after a
+// field without one. To ignore either would widen a prefix or a range.
 func (t *Template) leading(op string, src source) (int, error) {
 	if src.names == nil {
 		if len(src.list) > len(t.fields) {

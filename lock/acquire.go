@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
@@ -57,6 +58,7 @@ type acquisition struct {
 	client *Client
 	request
 	entries []*entry
+	began   time.Time     // monotonic
 	place   *place        // the process's place in the line; nil if the call enters the line without it
 	wake    chan struct{} // capacity 1: a look has come, or a ticket was removed by force
 
@@ -66,7 +68,8 @@ type acquisition struct {
 	inDoubt bool             // the tickets may be in their lines, or a late request may still enter them
 	behind  bool             // the call has waited behind another goroutine of this process
 	waited  bool             // the call has waited in a line, or was refused because a lock was held or a line was full
-	back    bool             // the call comes back after its session has ended or after an outage, perhaps with many others: see apart
+	back    bool             // the call enters again after it has lost its places, perhaps along with all calls of this process
+	turn    chan struct{}    // closed when it is this call's turn to enter again; guarded by returns.mu
 }
 
 func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Option) (*acquisition, error) {
@@ -77,7 +80,7 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 	if len(targets) == 0 || len(targets) > MaxTargets {
 		return nil, invalid("%d targets: want 1 to %d", len(targets), MaxTargets)
 	}
-	a := &acquisition{client: c, request: r, wake: make(chan struct{}, 1)}
+	a := &acquisition{client: c, request: r, began: c.clk().Now(), wake: make(chan struct{}, 1)}
 	for i, t := range targets {
 		key, err := c.key(t)
 		if err != nil && len(targets) > 1 {
@@ -259,11 +262,11 @@ func (a *acquisition) take(ctx context.Context) error {
 		return err
 	}
 	if a.back {
-		if err := c.clk().Sleep(ctx, a.apart()); err != nil {
+		if err := c.returns.turn(ctx, a); err != nil {
 			return err
 		}
 	}
-	a.start, a.back = c.clk().Instant(), false
+	a.start = c.clk().Instant()
 	a.taken = true
 	for _, e := range a.entries {
 		e.stale.Store(false) // it concerned the previous ticket

@@ -35,6 +35,7 @@ type Client struct {
 	poller   *waitqueue.Poller // reads the rows that somebody waits for
 	sessions *sessions         // looks at other processes' sessions for those who wait, and asks them
 	tickets  *tickets          // the tickets that this process answers for
+	returns  returns           // the waiters that have lost their places and enter again
 
 	maintained int // lets each renewal begin with other leases (attempt.OthersFirst); only the goroutine that renews the session uses it
 

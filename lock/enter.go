@@ -101,7 +101,7 @@ func (a *acquisition) joinReaders(ctx context.Context, held error) error {
 	}
 	err := a.send(ctx, false, func(e *entry) table.Op { return a.client.layout.rows.Enter(e.key, a.entry(e, false)) })
 	if errors.Is(err, errFull) {
-		return held
+		err = held
 	}
 	return err
 }

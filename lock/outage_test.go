@@ -257,8 +257,47 @@ func TestOutage_CloseGivesUpOnceAmongLeasesThatEnd(t *testing.T) {
 	})
 }
 
-// Only those who have lost their places along with all others wait before they enter.
-func TestOutage_NewcomersEnterAtOnce(t *testing.T) {
+// Waiters that have given up do not delay one that comes back after them.
+func TestOutage_WaitersThatGaveUpTakeNoTurns(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		n := testkit.IfShort(400, 1000)
+		way := &line{to: w.engine.HTTPClient()}
+		holder, c := w.client(quiet), w.clientOver(way, quiet)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		impatient, giveUp := context.WithCancel(ctx)
+		defer giveUp()
+		var all sync.WaitGroup
+		list := names(n)
+		for i, target := range list {
+			_, err := holder.Acquire(ctx, target)
+			require.NoError(t, err)
+			waits := impatient
+			if i == n-1 {
+				waits = ctx
+			}
+			all.Go(func() {
+				_, err := c.Acquire(waits, target)
+				assert.ErrorIs(t, err, lock.ErrHeld)
+			})
+			time.Sleep(time.Millisecond)
+		}
+		way.cut(refused)
+		time.Sleep(time.Minute)
+		way.cut(open)
+		time.Sleep(1150 * time.Millisecond) // all of them are about to enter again, and half of them have
+		giveUp()
+		time.Sleep(50 * time.Millisecond)
+		r, err := holder.Inspect(ctx, list[n-1])
+		require.NoError(t, err)
+		assert.Equal(t, 2, r.Waiting(), "the ticket of the session that has ended, and the new one")
+		cancel()
+		all.Wait()
+	})
+}
+
+// Only those who have lost their places wait for turns.
+func TestOutage_NewcomersTakeNoTurns(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -277,40 +316,53 @@ func TestOutage_NewcomersEnterAtOnce(t *testing.T) {
 	})
 }
 
-// Waiters whose session has ended in an outage enter their lines again at different times: DynamoDB, which has just come
-// back, does not get all of them at once.
-func TestOutage_WaitersComeBackApart(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		n := testkit.IfShort(400, 1000)
-		way := &line{to: w.engine.HTTPClient()}
-		holder, c := w.client(quiet), w.clientOver(way, quiet)
-		ctx, cancel := context.WithCancel(ctx)
-		var all sync.WaitGroup
-		for _, target := range names(n) {
-			_, err := holder.Acquire(ctx, target)
-			require.NoError(t, err)
-			all.Go(func() {
-				_, err := c.Acquire(ctx, target)
-				assert.ErrorIs(t, err, lock.ErrHeld)
+// Waiters whose session has ended in an outage enter their lines again one after the other: DynamoDB, which has just come
+// back, does not get all of them at once. So do goroutines that have waited behind others of their own process.
+func TestOutage_WaitersComeBackInTurn(t *testing.T) {
+	for name, own := range map[string]bool{"behind another process": false, "behind their own process": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				n := testkit.IfShort(400, 1000)
+				way := &line{to: w.engine.HTTPClient()}
+				holder, c := w.client(quiet), w.clientOver(way, quiet)
+				if own {
+					holder = c
+				}
+				ctx, cancel := context.WithCancel(ctx)
+				var all sync.WaitGroup
+				for _, target := range names(n) {
+					_, err := holder.Acquire(ctx, target)
+					require.NoError(t, err)
+					all.Go(func() {
+						if _, err := c.Acquire(ctx, target); !own {
+							assert.ErrorIs(t, err, lock.ErrHeld)
+						} else {
+							assert.NoError(t, err)
+						}
+					})
+				}
+				w.latency(2 * time.Millisecond)
+				time.Sleep(10 * time.Second)
+				way.cut(refused)
+				time.Sleep(time.Minute)
+				way.cut(open)
+				most, sent := 0, 0
+				for range 600 {
+					r := times("UpdateItem", w.requests(func() { time.Sleep(100 * time.Millisecond) }))
+					most, sent = max(most, r), sent+r
+				}
+				testkit.Check(t, fmt.Sprintf("%d waiters after an outage, %s", n, name),
+					testkit.AtMost(most, "writes in 0.1 s", 110), testkit.AtLeast(sent, "writes in a minute", n))
+				if !own {
+					r, err := holder.Inspect(ctx, names(n)[n-1])
+					require.NoError(t, err)
+					require.Equal(t, 2, r.Waiting(), "the ticket of the session that has ended, and the new one")
+				}
+				cancel()
+				all.Wait()
 			})
-		}
-		w.latency(2 * time.Millisecond)
-		time.Sleep(10 * time.Second)
-		way.cut(refused)
-		time.Sleep(time.Minute)
-		way.cut(open)
-		most, sent := 0, 0
-		for range 600 {
-			r := len(w.requests(func() { time.Sleep(100 * time.Millisecond) }))
-			most, sent = max(most, r), sent+r
-		}
-		testkit.Check(t, fmt.Sprintf("%d waiters after an outage", n), testkit.AtMost(most, "requests in 0.1 s", 100), testkit.AtLeast(sent, "requests in a minute", n))
-		r, err := holder.Inspect(ctx, names(n)[n-1])
-		require.NoError(t, err)
-		require.Equal(t, 2, r.Waiting(), "the ticket of the session that has ended, and the new one")
-		cancel()
-		all.Wait()
-	})
+		})
+	}
 }
 
 // However long an outage lasts, campaigns and renewals send few requests.

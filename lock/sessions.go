@@ -64,17 +64,17 @@ func (s *sessions) look(id string, in time.Duration) {
 	})
 }
 
-// wait adds to the number of calls that may wait, and returns it. When the last call has ended, all looks to come are cancelled.
-func (s *sessions) wait(more int) (n int) {
+// wait adds to the number of calls that may wait. When the last call has ended, all looks to come are cancelled.
+func (s *sessions) wait(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting += more; s.waiting == 0 {
-		for _, look := range s.looks {
-			look.Stop()
-		}
-		clear(s.looks)
+	if s.waiting += n; s.waiting > 0 {
+		return
 	}
-	return s.waiting
+	for _, look := range s.looks {
+		look.Stop()
+	}
+	clear(s.looks)
 }
 
 // askTogether is how long a question waits for other questions to the same session, so that they share a request.

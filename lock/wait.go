@@ -3,10 +3,7 @@ package lock
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -44,7 +41,6 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 			room, err = a.makeRoom(ctx)
 			full = err == nil
 		}
-		ended := a.session != nil && a.session.Cause() != nil
 		a.leave(ctx)
 		var wait time.Duration
 		switch {
@@ -58,7 +54,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 		case errors.Is(err, errStopped):
 			return nil, cmp.Or(a.heldBy(), ErrHeld)
 		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && (a.fixed == 0 || !errors.Is(err, ErrExpired)):
-			a.back = ended
+			a.back = true
 		case (a.waited || a.behind) && a.client.passes(err): // an outage does not end a wait that has begun
 			a.back, wait = true, a.client.clk().Jitter(time.Second)
 		default:
@@ -71,15 +67,6 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 			return nil, a.gaveUp(ctx)
 		}
 	}
-}
-
-// apart is how long a waiter that comes back waits before it enters again, once there is a session. So one process sends some 500
-// entries a second to a table that may have just recovered from an outage. The time follows from the old ticket and not from chance: all
-// waiters wake at once, in any order, and a simulation that is repeated must send the same requests.
-func (a *acquisition) apart() time.Duration {
-	sum := sha256.Sum256([]byte(a.entries[0].ticket.ID))
-	all := time.Duration(a.client.sessions.wait(0)) * 2 * time.Millisecond
-	return time.Duration(float64(all) * float64(binary.BigEndian.Uint32(sum[:])) / math.MaxUint32)
 }
 
 // enterAnyhow enters the lines. If the call writes more than its tickets (a payload, or the start of a run), it first tries whether

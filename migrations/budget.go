@@ -7,16 +7,16 @@ import (
 )
 
 // budget limits the capacity units per second. The cost of a request is known only from its answer. So the balance can
-// become negative, and the next request waits until it is not.
+// become negative, and then the next request waits until it is 0.
 type budget struct {
 	rate float64 // 0 for no limit
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the following
 	balance float64
-	at      time.Time // time of the balance
+	at      time.Time // when balance was computed
 }
 
-// burst is how long unused units are kept.
+// burst limits the balance: at most the unused units of so much time are kept.
 const burst = 100 * time.Millisecond
 
 // wait returns when the balance is not negative.

@@ -49,17 +49,17 @@ func (m *Migrator) latest(s *snapshot, id string) (list []*Migration) {
 	return list
 }
 
-// compare orders recorded migrations as they were applied: by the fences of the runs, and those of one run by their IDs.
+// compare orders recorded migrations as they were applied: by the fence of the lease and, under one lease, by ID.
 func (s *snapshot) compare(a, b string) int {
 	return cmp.Or(cmp.Compare(s.records[a].Fence, s.records[b].Fence), compareIDs(a, b))
 }
 
-// begun reports whether there is anything of a migration to take back.
+// begun reports whether a migration has run, at least in part, so that Down can take it back.
 func (m *Migrator) begun(s *snapshot, migration *Migration) bool {
 	return !migration.Repeatable && migration.status(s).State != Pending
 }
 
-// down takes back the migrations that which returns, in that order, unless records and program disagree.
+// down calls which, and takes back the migrations that it returns, in that order. It refuses if records and program disagree.
 func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration) (report Report, err error) {
 	plan := func(s *snapshot, look look) ([]*Migration, error) {
 		list := which(s)

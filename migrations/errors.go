@@ -47,8 +47,8 @@ var (
 	// errExited reports a function that ended its goroutine (runtime.Goexit).
 	errExited = errors.New("the function ended its goroutine")
 
-	// errNoReturn reports a step that had not returned when its migration did. Its panic was recovered outside of it,
-	// or it still runs in a goroutine.
+	// errNoReturn reports a step that had not returned when its migration did. Either the migration has recovered a
+	// panic of the step, or the step still runs in another goroutine.
 	errNoReturn = errors.New("the step did not return")
 )
 
@@ -97,7 +97,7 @@ func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 type UnfinishedError struct {
 	Record Record
 
-	resumable bool // Down goes on with it
+	resumable bool // Down continues it
 }
 
 func (e *UnfinishedError) Error() string {

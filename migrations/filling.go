@@ -20,7 +20,7 @@ type filling struct {
 	shapes  shapes
 	usage   *table.Usage
 	started time.Time
-	total   int64 // estimated; 0 if unknown
+	total   int64 // estimated number of items in the table; 0 if unknown
 	earlier int64 // items read in earlier attempts
 	done    atomic.Bool
 
@@ -50,7 +50,7 @@ func (f *filling) progress() Progress {
 	return p
 }
 
-// recall adds the recorded counts of a finished step.
+// recall sets the counts of a step that an earlier attempt has finished.
 func (f *filling) recall(c checkpoint) {
 	if c.Done {
 		f.seen.Store(c.Seen)
@@ -74,7 +74,7 @@ func (f *filling) fill(ctx context.Context) error {
 	}
 	f.earlier = f.seen.Load()
 	whole, ok := parts[0]
-	if !ok { // so that a later attempt knows the number of segments in any case
+	if !ok { // record the number of segments first: a later attempt must not change it
 		whole = checkpoint{Step: f.spec.Name, Segments: f.spec.Segments, Seq: 1}
 		if err := r.lease.Write(ctx, r.checkpointOp(whole)); err != nil {
 			return err
@@ -111,8 +111,8 @@ func (f *filling) fill(ctx context.Context) error {
 	return err
 }
 
-// report calls the application's function about once per second until it is stopped, and then once more. A panic in it
-// ends the backfill.
+// report calls the application's function about once per second until stop is called, and then once more. A panic in
+// the function ends the backfill.
 func (f *filling) report(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
 	report := f.run.migrator.progress
 	if report == nil {

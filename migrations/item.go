@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// own drops the rows of this module unless all is set.
+// own returns items without the rows of this module, or with them if all is set.
 func (r *Run) own(items []table.Item, all bool) []table.Item {
 	if all {
 		return items
@@ -57,8 +57,8 @@ func (s *segment) become(ctx context.Context, item table.Item) (table.Item, erro
 	return next, nil
 }
 
-// nextVersion increments the version of a row that has one, so that programs that have read the row before do not
-// overwrite it.
+// nextVersion increments the version of a row that has one, unless Transform has changed it. So programs that have read
+// the row before do not overwrite it.
 func (r *Run) nextVersion(item, next table.Item) {
 	name := r.Table().Scheme().Version
 	version, ok := item[name].(*types.AttributeValueMemberN)
@@ -70,7 +70,7 @@ func (r *Run) nextVersion(item, next table.Item) {
 	}
 }
 
-// itemError adds the item to an error, unless the item did not cause it.
+// itemError adds the item to an error, unless ctx has ended: then the item is not the cause.
 func (s *segment) itemError(ctx context.Context, item table.Item, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -79,8 +79,8 @@ func (s *segment) itemError(ctx context.Context, item table.Item, err error) err
 	return &ItemError{Migration: s.filling.run.migration.ID, Step: s.spec.Name, Key: key, Err: err}
 }
 
-// change writes the difference between an item and its new state. The condition is that all attributes are unchanged
-// and that the Filter holds.
+// change writes the difference between an item and its new state, if the item is unchanged and the Filter holds. newShape
+// describes which attributes it compares.
 func (s *segment) change(item, next table.Item) table.Op {
 	t := s.filling.run.Table()
 	key, err := t.KeyOf(item)

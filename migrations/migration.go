@@ -100,7 +100,7 @@ func sorted(list []Migration) ([]Migration, error) {
 		}
 		return compareIDs(a.ID, b.ID)
 	})
-	seen := map[string]string{}
+	seen := map[string]string{} // by ID without leading zeros: 1_a and 01_a are the same ID
 	for _, m := range list {
 		number, rest := splitID(m.ID)
 		id := number + " " + rest

@@ -117,7 +117,7 @@ type Migrator struct {
 	list  []Migration
 	byID  map[string]*Migration
 	rows  rows
-	opts  []Option // options of New
+	opts  []Option // passed to New; With needs them
 
 	set       string
 	target    lock.Target
@@ -176,7 +176,7 @@ func (m *Migrator) With(opts ...Option) (*Migrator, error) {
 	return New(m.table, m.locks, m.list, slices.Concat(m.opts, opts)...)
 }
 
-// find returns the migration with an ID.
+// find returns the migration with the given ID.
 func (m *Migrator) find(id string) (*Migration, error) {
 	if migration := m.byID[id]; migration != nil {
 		return migration, nil
@@ -184,7 +184,7 @@ func (m *Migrator) find(id string) (*Migration, error) {
 	return nil, fmt.Errorf("%w: no migration %q", ErrInvalid, id)
 }
 
-// checkOnce refuses an ID that is not that of a migration, or that of a repeatable one.
+// checkOnce refuses the ID of an unknown or repeatable migration.
 func (m *Migrator) checkOnce(id string) error {
 	migration, err := m.find(id)
 	if err == nil && migration.Repeatable {
@@ -211,7 +211,7 @@ func (m *Migrator) read(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
-// malformed names the row that does not decode. Its key is this package's own and not secret.
+// malformed adds the row's sort key to a decoding error. That key is this package's own, so an error may show it.
 func malformed(err error) error {
 	var bad *entity.DecodeError
 	if errors.As(err, &bad) {

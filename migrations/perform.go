@@ -24,8 +24,8 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 	}
 	before := s.records[migration.ID]
 	if before.State == Running || before.State == Failed {
-		// Finished steps stay finished. The exceptions are steps of the other direction, and of another revision of a
-		// repeatable migration, which runs again as a whole.
+		// With the same Base, finished steps stay finished. A run in the other direction starts anew, and so does a
+		// repeatable migration with a new revision.
 		if before.Down == down && (!migration.Repeatable || before.Revision == migration.Revision) {
 			record.Base = before.Base
 		}
@@ -42,7 +42,7 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 	}
 	if err = m.forget(ctx, lease, old); err == nil {
 		err = run.call(ctx, down)
-	} else if before.State == Applied || before.State == Pending { // none of its steps count any more
+	} else if before.State == Applied || before.State == Pending { // restore the record: old checkpoints of a finished run never count
 		run.undo(ctx, before)
 		return fail(err)
 	}
@@ -61,8 +61,8 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 	return nil
 }
 
-// begin records that the migration runs, and reads which steps are finished. If it is begun anew, the steps of an
-// earlier run stop counting with that record.
+// begin records that the migration runs, and reads which of its steps are finished. It returns the checkpoints with
+// another Base: they do not count once the new record is written.
 func (r *Run) begin(ctx context.Context, before Record) (old []checkpoint, err error) {
 	m := r.migrator
 	if before.ID != "" {
@@ -88,7 +88,7 @@ func (r *Run) begin(ctx context.Context, before Record) (old []checkpoint, err e
 	return old, err
 }
 
-// undo has the record be as it was: nothing has run.
+// undo restores the record of a migration that did not run. If that fails too, the migration counts as interrupted.
 func (r *Run) undo(ctx context.Context, before Record) {
 	ctx, cancel := detach(ctx)
 	defer cancel()
@@ -101,7 +101,7 @@ func (r *Run) undo(ctx context.Context, before Record) {
 
 // forget deletes checkpoints.
 func (m *Migrator) forget(ctx context.Context, lease *lock.Lease, old []checkpoint) error {
-	const most = table.MaxOps - 1
+	const most = table.MaxOps - 1 // the guard is one operation
 	for len(old) > 0 {
 		n := min(len(old), most)
 		ops := make([]table.Op, n)
@@ -139,14 +139,14 @@ func (r *Run) done() Record {
 	return record
 }
 
-// concludedError reports that the record shows a result of this run whose answer was lost.
+// concludedError reports that the record already has a result of this run, although the answer to its write was lost.
 type concludedError struct{ record Record }
 
 func (*concludedError) Error() string { return "it is recorded as finished already" }
 
 // conclude records the result of the migration, together with operations, if the record still shows this attempt as
-// running. If an earlier conclusion was applied and its answer lost, this one is not applied, and the earlier record is
-// returned.
+// running. If an earlier result was applied although its answer was lost, conclude keeps that one: it writes nothing, and
+// returns nil.
 func (r *Run) conclude(ctx context.Context, record Record, ops ...table.Op) error {
 	records := r.migrator.rows.records
 	op := records.PutOp(record).If(
@@ -172,8 +172,8 @@ func (r *Run) conclude(ctx context.Context, record Record, ops ...table.Op) erro
 	return nil
 }
 
-// wrote reports whether a record is a result of this run whose answer was lost. The time tells it from one that Repair
-// has settled.
+// wrote reports whether have is a result of this run whose answer was lost. The time in Finished distinguishes it from a
+// record that Repair has settled.
 func (r *Run) wrote(have Record) bool {
 	return slices.ContainsFunc(r.unclear, func(u Record) bool {
 		return have.State == u.State && have.Fence == u.Fence && have.Attempts == u.Attempts && have.Finished.Equal(u.Finished)
@@ -191,8 +191,7 @@ func (r *Run) finish(ctx context.Context) error {
 }
 
 // failed records why a migration failed. If the lock was lost it records nothing, and the next holder finds an
-// interrupted migration. It returns nil if the record shows that a request whose answer was lost has finished the
-// migration.
+// interrupted migration. It returns nil if the migration turns out to be finished, by a request whose answer was lost.
 func (r *Run) failed(ctx context.Context, err error) error {
 	if r.recorded {
 		return fmt.Errorf("after it was recorded as finished: %w", err)
@@ -224,7 +223,7 @@ func (r *Run) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// finished reports whether the record shows a result of this run whose answer was lost.
+// finished reads the record, and reports whether it has a result of this run whose answer was lost.
 func (r *Run) finished(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookkeeping)
 	defer cancel()
@@ -236,8 +235,8 @@ func (r *Run) finished(ctx context.Context) bool {
 	return true
 }
 
-// detach returns a context that ends some time after ctx, so that the result of a migration is recorded even if ctx
-// ends meanwhile.
+// detach returns a context that ends 5 s (bookkeeping) after ctx, so that the result of a migration is recorded even if
+// ctx ends meanwhile.
 func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

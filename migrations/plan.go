@@ -41,7 +41,7 @@ func (m *Migration) status(s *snapshot) Status {
 	st.Record = &r
 	switch {
 	case r.State == Applied && r.Revision != m.Revision && m.Repeatable:
-		// It will be repeated.
+		// It stays Pending: Up repeats it.
 	case r.State == Applied && r.Revision != m.Revision:
 		st.State = Drifted
 	default:
@@ -101,13 +101,13 @@ func (m *Migrator) Validate(ctx context.Context) error {
 	return wrap("validate", err)
 }
 
-// look is the time at which the records are read.
+// look is the situation in which the records are read.
 type look int
 
 const (
-	silently   look = iota
-	beforeLock      // log what the policies allow
-	underLock       // no other instance runs: a migration recorded as running was interrupted
+	silently   look = iota // log nothing
+	beforeLock             // log what the policies allow
+	underLock              // no other instance runs: a migration recorded as running was interrupted
 )
 
 // missing returns the IDs of records of migrations that the program does not have, in order.
@@ -122,7 +122,7 @@ func (m *Migrator) missing(s *snapshot) []string {
 	return ids
 }
 
-// unknown returns the error for records of migrations that the program does not have, or nil. Those that were taken
+// unknown returns the error for records of migrations that the program does not have, or nil. Migrations that were taken
 // back do not count.
 func (m *Migrator) unknown(s *snapshot) *UnknownError {
 	ids := slices.DeleteFunc(m.missing(s), func(id string) bool { return s.records[id].State == Pending })
@@ -132,7 +132,7 @@ func (m *Migrator) unknown(s *snapshot) *UnknownError {
 	return &UnknownError{ids}
 }
 
-// last returns the ID of the last migration that was begun, also by another version of the program; "" for none.
+// last returns the greatest ID of all migrations that were begun, by this or another version of the program; "" for none.
 func (m *Migrator) last(s *snapshot) (last string) {
 	for i := range m.list {
 		if m.begun(s, &m.list[i]) {
@@ -147,8 +147,8 @@ func (m *Migrator) last(s *snapshot) (last string) {
 	return last
 }
 
-// todo lists the migrations to run, up to and including upTo (empty: all), in order. Its error is the reason why none
-// of them should be run.
+// todo lists the migrations to run, up to and including upTo (empty: all), in order. Its error joins the reasons why
+// none of them should run.
 func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 	var list []Status
 	var drift DriftError

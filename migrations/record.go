@@ -66,13 +66,13 @@ type checkpoint struct {
 
 	Done     bool      `dynamo:"done"`
 	Segments int       `dynamo:"segments,omitempty"`
-	AfterPK  string    `dynamo:"after_pk,omitempty"` // key of the last finished item
+	AfterPK  string    `dynamo:"after_pk,omitempty"` // key after which the segment continues; empty at its beginning and its end
 	AfterSK  string    `dynamo:"after_sk,omitempty"`
 	Seen     int64     `dynamo:"seen,omitempty"`
 	Changed  int64     `dynamo:"changed,omitempty"`
 	Fence    int64     `dynamo:"fence"`
-	Base     int64     `dynamo:"base"` // that of the record
-	Seq      int64     `dynamo:"seq"`  // number of writes of this row, so that no late write is applied
+	Base     int64     `dynamo:"base"` // Record.Base of the run that has written it
+	Seq      int64     `dynamo:"seq"`  // counts the writes of this row; each requires the one before it, so a late write is refused
 	At       time.Time `dynamo:"at"`
 }
 
@@ -88,7 +88,7 @@ func (r *Record) check() error {
 	return nil
 }
 
-// check refuses a row that would restart a segment.
+// check refuses an invalid row. An unfinished segment without a position, for example, would begin again unnoticed.
 func (c *checkpoint) check() error {
 	begun := c.AfterPK != "" && c.AfterSK != ""
 	if c.Part > 0 && (int64(c.Part) > int64(c.Segments) || c.Done == begun) || c.Seq < 1 || c.Seen < 0 || c.Changed < 0 {
@@ -97,7 +97,7 @@ func (c *checkpoint) check() error {
 	return nil
 }
 
-// position returns the key after which the segment continues; nil at its beginning.
+// position returns the key after which the segment continues, or nil at its beginning.
 func (c *checkpoint) position(s keys.Scheme) table.Item {
 	if c.AfterPK == "" {
 		return nil
@@ -105,7 +105,7 @@ func (c *checkpoint) position(s keys.Scheme) table.Item {
 	return table.Item{s.PK: &types.AttributeValueMemberS{Value: c.AfterPK}, s.SK: &types.AttributeValueMemberS{Value: c.AfterSK}}
 }
 
-// move sets the key after which the segment continues; nil at its end.
+// move sets the key after which the segment continues. A nil key means that the segment is done.
 func (c *checkpoint) move(to table.Item, s keys.Scheme) {
 	text := func(name string) string {
 		v, ok := to[name].(*types.AttributeValueMemberS)
@@ -128,7 +128,7 @@ type rows struct {
 	checkpoints *entity.Entity[checkpoint]
 }
 
-// newRows defines the entities, with a prefix of their attributes' names.
+// newRows defines the entities. prefix begins the names of their attributes.
 func newRows(t *table.Table, partition, prefix string) (r rows, err error) {
 	if err := toolkit.Claim(t.Inside(inside.Key{}), recordType, checkpointType); err != nil {
 		return r, err

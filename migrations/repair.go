@@ -112,7 +112,7 @@ func (m *Migrator) fix(ctx context.Context, lease *lock.Lease, fix Fix) error {
 	if err := lease.Write(ctx, m.fixOp(fix)); err != nil || fix.Kind != Forget {
 		return err
 	}
-	var old []checkpoint // without the record they do not count
+	var old []checkpoint // they do not count without the record, so they can be deleted after it
 	for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": fix.ID}, entityConsistent) {
 		if err != nil {
 			return malformed(err)

@@ -22,12 +22,12 @@ type Run struct {
 	lease     *lock.Lease
 	migration *Migration
 	record    *Record
-	steps     map[string]map[uint32]checkpoint // of an earlier attempt, by name and part
+	steps     map[string]map[uint32]checkpoint // checkpoints of earlier attempts that count, by step name and part
 	used      map[string]bool                  // names of steps in this attempt
 	step      string                           // the step that runs, or that failed
 	failure   error                            // error of the step that failed
-	recorded  bool                             // the result is recorded
-	unclear   []Record                         // results that may be recorded, whose answers were lost
+	recorded  bool                             // the result is recorded: the run can write nothing more
+	unclear   []Record                         // results that may be recorded: the answers to their writes were lost
 }
 
 // Table returns the table that is migrated.
@@ -64,7 +64,7 @@ func (r *Run) Step(ctx context.Context, name string, f func(ctx context.Context)
 		if err := f(ctx); err != nil {
 			return err
 		}
-		if !errors.Is(r.failure, errNoReturn) { // a call inside of f was refused
+		if !errors.Is(r.failure, errNoReturn) { // f has called another step or Atomic, which was refused
 			return r.failure
 		}
 		return r.lease.Write(ctx, r.checkpointOp(checkpoint{Step: name, Done: true, Seq: 1}))
@@ -106,7 +106,7 @@ func (r *Run) Atomic(ctx context.Context, ops ...table.Op) error {
 	return r.failure
 }
 
-// refused has the migration fail with an error, unless it has failed before.
+// refused makes the migration fail with err, unless an earlier error has. (errNoReturn is no error yet: the step still runs.)
 func (r *Run) refused(err error) error {
 	if r.failure == nil || errors.Is(r.failure, errNoReturn) {
 		r.failure = err
@@ -114,13 +114,13 @@ func (r *Run) refused(err error) error {
 	return err
 }
 
-// once runs f as the step with a name, unless the step is finished. A step that is refused has failed.
+// once runs f as the step called name, unless an earlier attempt has finished that step. A refused step fails the migration.
 func (r *Run) once(name string, f func() error) error {
 	if r.recorded {
 		return ErrRecorded
 	}
 	if err := r.refuses(name); err != nil {
-		r.step = cmp.Or(r.step, strings.ToValidUTF8(name[:min(len(name), MaxStep)], "?"), "?") // as the record can have it
+		r.step = cmp.Or(r.step, strings.ToValidUTF8(name[:min(len(name), MaxStep)], "?"), "?") // short and valid enough for the record
 		return r.refused(err)
 	}
 	r.used[name] = true
@@ -130,13 +130,13 @@ func (r *Run) once(name string, f func() error) error {
 	r.step, r.failure = name, errNoReturn
 	if err := f(); err != nil {
 		r.failure = err
-		return err // keep the step's name for the record
+		return err // r.step stays set, since the record needs the name
 	}
 	r.step, r.failure = "", nil
 	return nil
 }
 
-// refuses returns why no step with a name can run.
+// refuses returns why a step called name cannot run, or nil.
 func (r *Run) refuses(name string) error {
 	switch {
 	case name == "" || len(name) > MaxStep || !utf8.ValidString(name):
@@ -151,7 +151,7 @@ func (r *Run) refuses(name string) error {
 	return nil
 }
 
-// checkpointOp writes the next checkpoint of this run. A late request cannot replace a newer checkpoint.
+// checkpointOp writes a checkpoint on the condition that the row has the preceding Seq. So a late request cannot replace a newer one.
 func (r *Run) checkpointOp(c checkpoint) table.Op {
 	c.Set, c.ID, c.Fence, c.Base, c.At = r.migrator.set, r.migration.ID, r.lease.Fence(), r.record.Base, r.migrator.table.Now().UTC()
 	rows := r.migrator.rows.checkpoints

@@ -19,7 +19,7 @@ type segment struct {
 	at checkpoint
 }
 
-// run reads the pages in order, and records its position after each.
+// run processes the pages in order. It records the position after each page or, with Exact, in each transaction.
 func (s *segment) run(ctx context.Context) error {
 	for !s.at.Done {
 		page, err := s.read(ctx)
@@ -53,7 +53,7 @@ func (s *segment) read(ctx context.Context) (page table.Page, err error) {
 	return page, err
 }
 
-// paid runs requests and counts their cost.
+// paid runs request, and charges the units that it used to the budgets.
 func (s *segment) paid(ctx context.Context, request func(ctx context.Context) error) error {
 	if s.reads.rate == 0 && s.writes.rate == 0 {
 		return request(ctx)
@@ -66,7 +66,7 @@ func (s *segment) paid(ctx context.Context, request func(ctx context.Context) er
 	return err
 }
 
-// advance returns the checkpoint after seen more items, of which changed were written.
+// advance returns the next checkpoint: seen more items were read, changed of them were written, and next is the new position.
 func (s *segment) advance(next table.Item, seen, changed int) checkpoint {
 	c := s.at
 	c.move(next, s.filling.run.Table().Scheme())
@@ -76,14 +76,14 @@ func (s *segment) advance(next table.Item, seen, changed int) checkpoint {
 	return c
 }
 
-// reached applies a checkpoint that was written.
+// reached makes c, which was written, the current checkpoint, and adds its counts to those of the backfill.
 func (s *segment) reached(c checkpoint) {
 	s.seen.Add(c.Seen - s.at.Seen)
 	s.changed.Add(c.Changed - s.at.Changed)
 	s.at = c
 }
 
-// writeAll transforms items individually, several at the same time, and records the position after them.
+// writeAll transforms and writes each item on its own, several at the same time. Then it records the position after them.
 func (s *segment) writeAll(ctx context.Context, items []table.Item, next table.Item) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -125,7 +125,7 @@ func (s *segment) writeAll(ctx context.Context, items []table.Item, next table.I
 	return err
 }
 
-// transform writes the new state of an item, on the condition that the item is unchanged.
+// transform writes the new state of an item, if the item is unchanged. A changed item is transformed again.
 func (s *segment) transform(ctx context.Context, item table.Item) (wrote bool, err error) {
 	for {
 		if ctx.Err() != nil {
@@ -155,8 +155,8 @@ func (s *segment) transform(ctx context.Context, item table.Item) (wrote bool, e
 	}
 }
 
-// after returns the item to transform after a condition has failed, as it is now. It is nil if the item no longer has
-// to be transformed.
+// after handles a write whose condition has failed: now is what the table has in place of item. It returns the item to
+// transform again, or nil if there is nothing left to transform.
 func (s *segment) after(ctx context.Context, item, now table.Item) (table.Item, error) {
 	switch {
 	case len(now) == 0:
@@ -193,7 +193,7 @@ func (s *segment) writeExactly(ctx context.Context, items []table.Item, next tab
 	for limit := most; ; {
 		n, size := 0, 0
 		for n < len(list) && n < limit {
-			more, _ := attrvalue.ItemSize(list[n].item) // it was read: DynamoDB holds it
+			more, _ := attrvalue.ItemSize(list[n].item) // no error is possible: the item comes from DynamoDB
 			if size += more; size > maxTransaction && n > 0 {
 				break
 			}
@@ -217,14 +217,14 @@ func (s *segment) writeExactly(ctx context.Context, items []table.Item, next tab
 	}
 }
 
-// writeChunk writes the new state of some items, and the position after them. If it returns false, it has updated the
-// items that had changed, and the caller repeats it with fewer items.
+// writeChunk writes the new state of some items, and the position after them. If it returns false without an error, it
+// has replaced changed items in list by their present state, and the caller repeats it with fewer items.
 func (s *segment) writeChunk(ctx context.Context, list []target, to table.Item) (done bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
 	var ops []table.Op
-	var of []*target // items of ops
+	var of []*target // of[i] is the target of ops[i]
 	for i := range list {
 		t := &list[i]
 		if t.item == nil {
@@ -259,7 +259,7 @@ func (s *segment) writeChunk(ctx context.Context, list []target, to table.Item) 
 		return false, s.itemError(ctx, of[0].item, err)
 	}
 	for _, f := range failed {
-		if f.Index >= len(of) { // the checkpoint has changed, by a request that was given up
+		if f.Index >= len(of) { // the checkpoint has changed: an earlier transaction without an answer was applied late
 			return false, err
 		}
 		t := of[f.Index]
@@ -270,7 +270,7 @@ func (s *segment) writeChunk(ctx context.Context, list []target, to table.Item) 
 	return false, nil
 }
 
-// endOf returns why inner ended: the error and cause of ctx if that has ended, or a cause of its own.
+// endOf returns why inner ended. If it ended with ctx, the error matches both ctx.Err() and the cause of ctx.
 func endOf(ctx, inner context.Context) error {
 	cause := context.Cause(inner)
 	if err := ctx.Err(); err != nil && errors.Is(cause, context.Cause(ctx)) && !errors.Is(cause, err) {
@@ -279,8 +279,8 @@ func endOf(ctx, inner context.Context) error {
 	return cause
 }
 
-// worker runs f in a goroutine. If an author's function ends the goroutine (runtime.Goexit), that does not count as
-// success.
+// worker runs f in a goroutine, and cancels with its error. If an author's function ends the goroutine (runtime.Goexit),
+// that is an error, too.
 func worker(group *sync.WaitGroup, cancel context.CancelCauseFunc, f func() error) {
 	group.Go(func() {
 		err := errExited

@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// fate is the change of an attribute.
+// fate is how an attribute changes.
 type fate uint8
 
 const (
@@ -38,30 +38,30 @@ func fateOf(name string, item, next table.Item) fate {
 	return kept
 }
 
-// attribute is an attribute of a shape outside of the key.
+// attribute is an attribute of a shape. Those of the key are left out.
 type attribute struct {
 	name     string
 	fate     fate
-	compared bool // its old value is a condition
+	compared bool // the write requires its old value
 }
 
-// shape is the common part of the writes of many items in a backfill: the attributes before and after, but not their
-// values. Its expressions are built once.
+// shape is what the writes of many items in a backfill have in common: the names of the attributes, and how each changes,
+// but not their values. Its expressions are built once.
 type shape struct {
 	had, has   int // number of attributes before and after, including the key's
 	attributes []attribute
 	prepared   inside.Prepared[table.Op]
-	params     int
+	params     int // number of values that op passes to prepared
 }
 
 // The maximum number of attributes in a condition. DynamoDB allows 300 operators and 4 KB per expression.
 const (
 	maxCompared         = 140
-	maxComparedFiltered = 100 // beside a Filter
+	maxComparedFiltered = 100 // if the condition contains a Filter, too
 )
 
-// newShape returns the shape of the difference between an item and its new state. The condition of the write is that
-// all attributes are unchanged and that the filter holds.
+// newShape returns the shape of the difference between an item and its new state. The write requires that the filter
+// holds and that all attributes are unchanged. If those are too many, it compares only those that change, Reads and the version.
 func newShape(t *table.Table, spec *Backfill, item, next table.Item) (*shape, error) {
 	scheme, s := t.Scheme(), &shape{had: len(item), has: len(next)}
 	conds := []table.Cond{table.Attr(scheme.PK).Exists()}
@@ -84,7 +84,7 @@ func newShape(t *table.Table, spec *Backfill, item, next table.Item) (*shape, er
 		}
 	}
 	most := maxCompared
-	if !spec.Filter.IsZero() { // which is a part of the condition
+	if !spec.Filter.IsZero() { // the Filter takes up a part of the condition
 		most = maxComparedFiltered
 	}
 	switch must := len(conds) + weighty; {
@@ -100,7 +100,7 @@ func newShape(t *table.Table, spec *Backfill, item, next table.Item) (*shape, er
 		s.params++
 		return table.Value(inside.Param(s.params - 1))
 	}
-	for _, a := range s.attributes { // in the order of the parameters of op
+	for _, a := range s.attributes { // op passes its values in the same order
 		at := table.Attr(a.name)
 		switch {
 		case a.fate == added:
@@ -115,7 +115,7 @@ func newShape(t *table.Table, spec *Backfill, item, next table.Item) (*shape, er
 			changes = append(changes, at.Remove())
 		}
 	}
-	// The Filter is also a condition, since it can depend on attributes that are added meanwhile.
+	// The Filter is a condition, too, since it can depend on attributes that another program adds meanwhile.
 	var err error
 	s.prepared, err = t.Inside(inside.Key{}).Prepare(table.Update(keys.Key{}, changes...).If(append(conds, spec.Filter)...))
 	return s, err
@@ -158,7 +158,7 @@ type shapes struct {
 	list []*shape
 }
 
-// maxShapes bounds the number of shapes, so that the search stays cheap if every item is different.
+// maxShapes bounds the number of shapes that are kept, so that the search stays cheap if every item is different.
 const maxShapes = 32
 
 // of returns the shape of an item and its new state, and creates it if needed.
@@ -166,7 +166,7 @@ func (l *shapes) of(t *table.Table, spec *Backfill, item, next table.Item) (*sha
 	l.mu.RLock()
 	list := l.list
 	l.mu.RUnlock()
-	for _, s := range list { // list only grows at its end
+	for _, s := range list { // without mu, since elements are only appended
 		if s.fits(item, next) {
 			return s, nil
 		}

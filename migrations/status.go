@@ -87,14 +87,14 @@ func (m *Migrator) stepsOf(ctx context.Context, r *Record) ([]StepStatus, error)
 	return list, nil
 }
 
-// add adds one of the step's rows: its own, or that of a segment.
+// add adds a row of the step: the step's own, or the row of one of its segments.
 func (s *StepStatus) add(c checkpoint) {
 	if c.At.After(s.At) {
 		s.At = c.At
 	}
 	s.Segments = max(s.Segments, c.Segments)
 	if c.Part == 0 {
-		s.Done = c.Done // its counts are the sums of its segments
+		s.Done = c.Done // not its counts, which are the sums of its segments
 	} else {
 		s.Seen += c.Seen
 		s.Changed += c.Changed

@@ -13,12 +13,12 @@ import (
 // Intervals at which the records are read while another instance holds the lock.
 const (
 	firstLook = time.Second
-	lookAgain = 5 * time.Second // the longest
+	lookAgain = 5 * time.Second // the longest interval
 )
 
-// exclusively runs f under the lock. While it waits for the lock it reads the records at intervals. It stops waiting if
-// nothing is pending any more, because another instance has run it, or if records and program disagree. With a nil left
-// it does not read the records.
+// exclusively runs f under the lock. While it waits for the lock, it reads the records at intervals. It stops waiting if left
+// reports that nothing is pending any more, since another instance has run it, or that records and program disagree. With a
+// nil left it waits until it has the lock, and reads the records at most once, for the log.
 func (m *Migrator) exclusively(ctx context.Context, left func(*snapshot) (bool, error), f func(ctx context.Context, lease *lock.Lease) error) error {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	waiting, end := context.WithCancelCause(ctx)
@@ -39,18 +39,18 @@ func (m *Migrator) exclusively(ctx context.Context, left func(*snapshot) (bool, 
 	switch {
 	case errors.As(err, &over):
 		return over.err
-	case done: // all of f is recorded, so the lock is not needed any more
+	case done: // all results of f are recorded, so losing the lock afterwards is no error
 		return nil
 	}
 	return err
 }
 
-// overError ends the wait: with err, or because nothing is pending.
+// overError ends the wait for the lock: with err or, if that is nil, because nothing is pending.
 type overError struct{ err error }
 
 func (*overError) Error() string { return "no need to wait any longer" }
 
-// watch reads the records until it is stopped, or until the wait is over.
+// watch reads the records until it is stopped, or until left ends the wait. It logs once what the wait is for.
 func (m *Migrator) watch(ctx context.Context, left func(*snapshot) (bool, error), end context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -66,7 +66,7 @@ func (m *Migrator) watch(ctx context.Context, left func(*snapshot) (bool, error)
 			}
 			s, err := m.read(ctx)
 			if err != nil {
-				continue // the lock's own requests report the error
+				continue // the requests for the lock fail, too, and report the error
 			}
 			if left != nil {
 				if more, err := left(s); err != nil || !more {
@@ -89,7 +89,7 @@ func (m *Migrator) watch(ctx context.Context, left func(*snapshot) (bool, error)
 	}
 }
 
-// runs describes for the log what another instance is doing.
+// runs describes, for the log, the migration that another instance runs.
 func (m *Migrator) runs(s *snapshot) []any {
 	for _, r := range s.records {
 		if r.State == Running {

@@ -9,7 +9,7 @@ type Operand struct {
 	name  string     // of a path: the top-level attribute
 	steps []step     // of a path: the steps below the top-level attribute
 	args  []*Operand // of a function
-	value any        // of a value; or the error of an invalid operand
+	value any        // of a value: the Go value; of an invalid operand: its error
 }
 
 type operandKind uint8

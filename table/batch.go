@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// Number of items that one batch request can hold.
+// Greatest number of items in one batch request of DynamoDB.
 const (
 	batchGetSize   = 100
 	batchWriteSize = 25
@@ -35,9 +35,9 @@ func (e *UnprocessedError) Error() string {
 // Unwrap returns the cause.
 func (e *UnprocessedError) Unwrap() error { return e.Err }
 
-// drain sends work in chunks until nothing is left. send returns the rest of its chunk. If the rest does not shrink,
-// drain waits and gives up by the retry policy; under WithoutRetry it does not wait. It returns unfinished work with
-// the error.
+// drain sends work in chunks until nothing is left. send returns the rest of its chunk, which DynamoDB left undone. drain waits by the
+// retry policy before it sends a rest again, and gives up when the policy ends. The policy starts anew each time the rest shrinks. Under
+// WithoutRetry, drain never waits, and gives up as soon as a rest does not shrink. It returns unfinished work with the error.
 func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([]T) ([]T, error)) ([]T, error) {
 	var wait backoff.BackOff
 	for len(work) > 0 {
@@ -52,7 +52,7 @@ func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([
 		}
 		work = append(append([]T(nil), rest...), work[n:]...)
 		if len(rest) < n {
-			wait = nil // progress, so the policy restarts
+			wait = nil // progress, so the policy starts anew
 		}
 		if ctx.Value(onceKey{}) != nil {
 			if len(rest) < n {
@@ -71,7 +71,7 @@ func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([
 	return nil, nil
 }
 
-// pause waits as long as b demands. It returns an error if b or ctx ends.
+// pause waits as long as b demands. It returns ErrThrottled if b has ended, and the reason why ctx ended if that happens first.
 func (r Retry) pause(ctx context.Context, b backoff.BackOff) error {
 	d := b.NextBackOff()
 	if d == backoff.Stop {
@@ -115,7 +115,7 @@ func (t *Table) BatchGet(ctx context.Context, list []keys.Key, consistent bool) 
 	return items, err
 }
 
-// distinct are the keys of a list, each once, and where in the list each of them is.
+// distinct returns the keys of a list without repetitions, and the indexes in the list at which each key occurs.
 func distinct(list []keys.Key) (unique []keys.Key, at map[keys.Key][]int, err error) {
 	unique = make([]keys.Key, 0, len(list))
 	at = make(map[keys.Key][]int, len(list))
@@ -131,7 +131,7 @@ func distinct(list []keys.Key) (unique []keys.Key, at map[keys.Key][]int, err er
 	return unique, at, nil
 }
 
-// spread puts an item at all of its places. Each place has a map of its own: they are the caller's to change.
+// spread stores an item at all indexes of its key. Each index gets a map of its own, since callers may change the maps.
 func spread(items []Item, at []int, item Item) {
 	for n, i := range at {
 		if n > 0 {
@@ -193,7 +193,7 @@ func (t *Table) BatchWrite(ctx context.Context, ops []Op) error {
 	undone := &UnprocessedError{Err: err}
 	for _, a := range left {
 		op := *a.op
-		op.with = nil // the list contains each of them separately
+		op.with = nil // left contains each undone operation of With as an action of its own
 		undone.Ops = append(undone.Ops, op)
 	}
 	return undone

@@ -24,15 +24,15 @@ type builder struct {
 	values Item
 	err    error
 
-	prepared *prepared // records the values, if set
-	params   []any     // parameters of a prepared operation that was changed since
+	prepared *prepared // set while an operation is prepared: it records the values and parameters
+	params   []any     // parameters of a prepared operation that was changed, so that its expressions are built anew
 
-	changing bool // writes an update and not a condition
-	depth    int  // of nested functions
+	changing bool // an update is being written, not a condition
+	depth    int  // number of functions and sums around the operand that is being written
 }
 
-// allows reports whether an operand of that kind may stand here. DynamoDB would refuse it too, with a message about its
-// own syntax.
+// allows reports whether an operand of kind k may stand here. DynamoDB would refuse the others too, but with a message about the syntax
+// of its expressions.
 func (b *builder) allows(k operandKind) bool {
 	switch k {
 	case sizeOperand:
@@ -45,7 +45,7 @@ func (b *builder) allows(k operandKind) bool {
 	return true
 }
 
-// Placeholders of typical requests, so that they need no allocation.
+// The first placeholders, built once. A typical request needs no others, and so no allocation for them.
 var (
 	nameHolders  = holders('#')
 	valueHolders = holders(':')

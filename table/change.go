@@ -40,8 +40,8 @@ func (o Operand) DeleteFrom(set any) Change {
 // Target returns the top-level attribute that the change affects.
 func (c Change) Target() string { return c.target.name }
 
-// writeChanges writes an update expression. Clauses have a fixed order, and changes keep theirs. So the same update
-// gives the same bytes, which idempotency tokens require.
+// writeChanges writes an update expression. Clauses have a fixed order, and the changes of one clause keep their order. So the same
+// update gives the same bytes, which idempotency tokens require.
 func writeChanges(b *builder, changes []Change) {
 	b.changing = true
 	defer func() { b.changing = false }()
@@ -94,7 +94,7 @@ func (b *builder) operandOf(verb changeVerb) {
 		return
 	}
 	switch b.values[holderFor(&valueHolders, ':', len(b.values)-1)].(type) {
-	case nil: // a parameter of a prepared operation
+	case nil: // a parameter of a prepared operation, whose value is not known yet
 	case *types.AttributeValueMemberSS, *types.AttributeValueMemberNS, *types.AttributeValueMemberBS:
 	case *types.AttributeValueMemberN:
 		if verb == deleteVerb {

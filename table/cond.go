@@ -23,7 +23,7 @@ const (
 	orCond
 	notCond
 	textCond
-	emptyCond // an Or without conditions, which cannot hold; it is refused when it is sent
+	emptyCond // an Or without conditions, or a Not of no condition; a request with it is refused
 )
 
 // IsZero reports whether c is no condition.

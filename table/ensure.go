@@ -43,7 +43,7 @@ func (t *Table) Ensure(ctx context.Context) error {
 		case step != last:
 			last, repeats = step, 0
 		case lastErr != nil && !inUse(lastErr):
-			return lastErr // no other instance has done it: the step is still to be done
+			return lastErr // no other instance has applied the step either, since it is still in the plan
 		case repeats == 10:
 			if lastErr == nil {
 				lastErr = errors.New("no effect")
@@ -64,7 +64,7 @@ func (t *Table) Ensure(ctx context.Context) error {
 	}
 }
 
-// inUse reports that the table is being changed at this moment.
+// inUse reports whether DynamoDB refused a change because another one is under way.
 func inUse(err error) bool {
 	var busy *types.ResourceInUseException
 	var limit *types.LimitExceededException
@@ -206,8 +206,8 @@ func (t *Table) update(ctx context.Context, in *dynamodb.UpdateTableInput) error
 	})
 }
 
-// changeCapacity sets the throughput of one index, or of the table. If the table was on demand, it also sets that of
-// all indexes, which then need one.
+// changeCapacity sets the throughput of one index or, if index is "", of the table. If the table was on demand, changeCapacity also sets
+// the throughput of all global indexes, since each of them then needs one.
 func (t *Table) changeCapacity(ctx context.Context, have *types.TableDescription, index string) error {
 	if index != "" {
 		return t.update(ctx, &dynamodb.UpdateTableInput{GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{

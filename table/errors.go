@@ -179,10 +179,10 @@ func wrap(operation, table string, err error) error {
 func kindOf(err error) error {
 	for _, kind := range []error{ErrInvalid, ErrNotFound, ErrSchema, ErrUnreachable} {
 		if errors.Is(err, kind) {
-			return nil // its text has them already
+			return nil // err matches the kind already, and its text contains it
 		}
 	}
-	if isIdentityError(err) { // its causes are answers of other services
+	if isIdentityError(err) { // checked first, since its causes can be API errors of other services
 		if errors.Is(err, context.Canceled) {
 			return nil
 		}
@@ -197,7 +197,7 @@ func kindOf(err error) error {
 		return kindOfRefusal(api.ErrorCode(), api.ErrorMessage())
 	}
 	var sending *smithyhttp.RequestSendError
-	var cut *smithy.CanceledError // while waiting for the answer
+	var cut *smithy.CanceledError // the context ended while the SDK waited for the answer
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil
@@ -229,7 +229,7 @@ func RequestMayBeApplied(err error) bool {
 	return api.ErrorFault() == smithy.FaultServer
 }
 
-// unsent reports that the SDK failed before it sent anything.
+// unsent reports whether the SDK failed before it sent anything.
 func unsent(err error) bool {
 	if isIdentityError(err) {
 		return true
@@ -243,9 +243,9 @@ func unsent(err error) bool {
 		!errors.As(err, &cut) && !errors.As(err, &api)
 }
 
-// kindOfRefusal returns the kind of a refusal of a request, or of one action of a transaction. There is no code for a
-// table or index whose keys differ from the schema. It is recognised by the messages of the service and of DynamoDB
-// Local, since key conditions are made from the schema alone.
+// kindOfRefusal returns the kind of a refusal of a request, or of one action of a transaction. DynamoDB has no code for a table or index
+// whose keys differ from the schema. Since keys and key conditions are made from the schema alone, messages about them mean just that.
+// The messages are those of the service and of DynamoDB Local. A wrong starting key comes from the caller, so it is ErrInvalid.
 func kindOfRefusal(code, message string) error {
 	kind := kindOfCode(code)
 	if !errors.Is(kind, ErrInvalid) || strings.Contains(message, "The provided starting key is invalid") {
@@ -307,8 +307,8 @@ func kindOfReasons(reasons []types.CancellationReason) error {
 	return found
 }
 
-// isIdentityError recognises that the SDK found no credentials. There is no type for this error, but the SDK's
-// middleware mentions "get identity" in it.
+// isIdentityError reports whether the SDK could not get credentials. This error has no type, but the SDK's middleware puts
+// "get identity: " before its text.
 func isIdentityError(err error) bool {
 	var operation *smithy.OperationError
 	return errors.As(err, &operation) && operation.Err != nil && strings.HasPrefix(operation.Err.Error(), "get identity: ")

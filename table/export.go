@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// keyElement, attribute and others have the names of CloudFormation and of the DynamoDB API.
+// Parts of the exports. Their fields have the names of CloudFormation and of the DynamoDB API.
 type (
 	keyElement struct {
 		AttributeName string
@@ -26,7 +26,7 @@ type (
 	}
 )
 
-// marshalIndented writes JSON for people and version control.
+// marshalIndented encodes v as JSON that people can read and version control can compare.
 func marshalIndented(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

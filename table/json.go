@@ -3,19 +3,18 @@ package table
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/internal/attrvalue"
 )
 
 // maxNesting is the number of levels of lists and maps in a value that DynamoDB allows. Source: "Quotas in Amazon
 // DynamoDB", Nested attribute depth.
 const maxNesting = 32
-
-// maxDigits exceeds the length of a number with 38 digits, exponent and signs.
-const maxDigits = 64
 
 // ItemFromJSON reads an item from DynamoDB's JSON, {"pk":{"S":"a"},"n":{"N":"1"}}. Images of stream records in a
 // function's event, exports to S3 and the command line use this format. To convert an image that was decoded already
@@ -41,7 +40,7 @@ func ItemFromJSON(data []byte) (Item, error) {
 	return item, nil
 }
 
-// valueFromJSON reads an object with one member, named for the value's type. Errors do not quote it.
+// valueFromJSON reads an object with one member, whose name is the value's type. Errors do not quote the value.
 func valueFromJSON(data json.RawMessage, depth int) (types.AttributeValue, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("nested deeper than %d", maxNesting)
@@ -131,7 +130,7 @@ func typedFromJSON(typ string, raw json.RawMessage, depth int) (av types.Attribu
 	return nil, fmt.Errorf("an unknown type: want one of S, N, B, BOOL, NULL, SS, NS, BS, L, M")
 }
 
-// setFromJSON reads the elements of a set. It refuses null.
+// setFromJSON reads the elements of a set. It refuses null elements, which encoding/json would turn into empty ones.
 func setFromJSON[E string | []byte](raw json.RawMessage) ([]E, error) {
 	var list []*E
 	if err := json.Unmarshal(raw, &list); err != nil {
@@ -147,10 +146,10 @@ func setFromJSON[E string | []byte](raw json.RawMessage) ([]E, error) {
 	return set, nil
 }
 
-// checkNumber accepts the numbers of JSON, which is DynamoDB's format too.
+// checkNumber refuses what DynamoDB cannot hold as a number. The error does not show the text, which belongs to the application.
 func checkNumber(n string) error {
-	if n == "" || len(n) > maxDigits || !strings.ContainsRune("-0123456789", rune(n[0])) || !json.Valid([]byte(n)) {
-		return fmt.Errorf("not a number")
+	if _, err := attrvalue.Size(&types.AttributeValueMemberN{Value: n}); err != nil {
+		return errors.New("not a number")
 	}
 	return nil
 }
@@ -177,7 +176,7 @@ func mapToJSON(item Item) (map[string]any, error) {
 	return members, nil
 }
 
-// valueToJSON returns a map of one member: the type, and what encoding/json makes the value of.
+// valueToJSON returns a map of one member: the type, and a value that encoding/json writes in DynamoDB's format.
 func valueToJSON(av types.AttributeValue) (map[string]any, error) {
 	switch v := av.(type) {
 	case *types.AttributeValueMemberS:
@@ -212,7 +211,7 @@ func valueToJSON(av types.AttributeValue) (map[string]any, error) {
 	return nil, fmt.Errorf("%w: a value of an unknown type", ErrInvalid)
 }
 
-// noNil is a list that encoding/json does not write as null.
+// noNil replaces a nil list by an empty one, since encoding/json would write nil as null.
 func noNil[E any](list []E) []E {
 	if list == nil {
 		return []E{}
@@ -220,7 +219,7 @@ func noNil[E any](list []E) []E {
 	return list
 }
 
-// plainJSON keeps the characters that encoding/json would escape for HTML.
+// plainJSON encodes v as JSON. It keeps the characters that encoding/json escapes for HTML by default.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/mortise-go/mortise/internal/attrvalue"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -42,7 +43,7 @@ func TestItemFromJSON_RefusesWhatIsNoItem(t *testing.T) {
 		"no type": `{"a":{}}`, "two types": `{"a":{"S":"` + canary + `","N":"1"}}`, "plain": `{"a":"` + canary + `"}`, "unknown type": `{"a":{"` + canary + `":"x"}}`,
 		"unknown type of null": `{"a":{"` + canary + `":null}}`, "small letters": `{"a":{"s":"x"}}`,
 		"S": `{"a":{"S":5}}`, "S null": `{"a":{"S":null}}`, "N": `{"a":{"N":5}}`, "N text": `{"a":{"N":"` + canary + `"}}`, "N empty": `{"a":{"N":""}}`,
-		"N spaces": `{"a":{"N":" 1 "}}`, "N NaN": `{"a":{"N":"NaN"}}`, "N true": `{"a":{"N":"true"}}`, "N long": `{"a":{"N":"` + strings.Repeat("1", 65) + `"}}`,
+		"N spaces": `{"a":{"N":" 1 "}}`, "N space behind": `{"a":{"N":"1 "}}`, "N too large": `{"a":{"N":"1E126"}}`, "N too small": `{"a":{"N":"1E-131"}}`, "N NaN": `{"a":{"N":"NaN"}}`, "N true": `{"a":{"N":"true"}}`, "N long": `{"a":{"N":"` + strings.Repeat("1", 65) + `"}}`,
 		"B": `{"a":{"B":"*` + canary + `"}}`, "BOOL": `{"a":{"BOOL":"true"}}`, "NULL": `{"a":{"NULL":1}}`,
 		"SS": `{"a":{"SS":"` + canary + `"}}`, "SS null": `{"a":{"SS":[null]}}`, "NS": `{"a":{"NS":["1","` + canary + `"]}}`, "BS": `{"a":{"BS":["*"]}}`,
 		"L": `{"a":{"L":{}}}`, "L element": `{"a":{"L":["` + canary + `"]}}`, "M": `{"a":{"M":[]}}`, "M element": `{"a":{"M":{"x":{"` + canary + `":1}}}}`,
@@ -61,6 +62,26 @@ func TestItemFromJSON_RefusesWhatIsNoItem(t *testing.T) {
 	fits, err := table.ItemFromJSON([]byte(`{"a":` + strings.Repeat(`{"L":[`, 32) + `{"S":"x"}` + strings.Repeat(`]}`, 32) + `}`))
 	require.NoError(t, err)
 	assert.Len(t, fits, 1)
+}
+
+// DynamoDB returns numbers without exponents: of up to 38 digits, and as many zeros as there have to be.
+func TestItemFromJSON_ReadsNumbersAsTheyComeBack(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		item := f.item("numbers", "1")
+		for _, n := range []string{"0", "1E125", "-9." + strings.Repeat("9", 37) + "E125", "1E-130", "-1." + strings.Repeat("1", 37) + "E-93", "12.50"} {
+			item[n] = num(n)
+		}
+		require.NoError(t, f.Write(t.Context(), table.Put(item)))
+		got, err := f.Get(t.Context(), keys.NewKey("numbers", "1"), true)
+		require.NoError(t, err)
+		text, err := table.ItemToJSON(got)
+		require.NoError(t, err)
+		back, err := table.ItemFromJSON(text)
+		require.NoError(t, err)
+		assert.Equal(t, got, back)
+		assert.True(t, attrvalue.SameItem(item, back))
+	})
 }
 
 // asJSON writes a value the way that the service does.

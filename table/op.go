@@ -21,10 +21,10 @@ type Op struct {
 	explain func(Item) error
 	with    []Op
 	err     error
-	table   string // table for which the operation is meant; empty for any
+	table   string // name of the table that In binds the operation to; empty for any table
 
-	prepared *prepared // its expressions if they are prepared; nil after a change
-	params   []any     // parameters of a prepared operation
+	prepared *prepared // its prepared expressions; nil if there are none, or If or Changing has changed the operation
+	params   []any     // parameters of a prepared operation; kept after a change
 }
 
 type opKind uint8
@@ -123,7 +123,7 @@ type action struct {
 	at    Item // key as attributes; nil for a put
 }
 
-// actions flattens ops into the actions of a request, and makes all checks that are possible before sending.
+// actions flattens ops into the actions of a request. It checks all that can be checked before sending, except for expressions.
 func (t *Table) actions(ops []Op) ([]action, error) {
 	list := make([]action, 0, len(ops))
 	for i := range ops {
@@ -199,7 +199,7 @@ func (t *Table) action(op *Op, index int) (action, error) {
 	return a, nil
 }
 
-// checkTargets refuses changes of a key. DynamoDB would refuse them too, but charge for the request.
+// checkTargets refuses changes of a key attribute. DynamoDB would refuse them too, but charge for the request.
 func (t *Table) checkTargets(changes []Change) error {
 	for i := range changes {
 		if name := changes[i].Target(); name == t.scheme.PK || name == t.scheme.SK {

@@ -118,7 +118,7 @@ func (t *Table) opFromJSON(kind string, raw json.RawMessage) (op Op, err error) 
 	return op, nil
 }
 
-// member checks whether a member that is there, or is not, has to be there, or may be.
+// member returns an error if the member is needed but absent, or present but not allowed. has reports whether it is present.
 func member(name string, has, needed, allowed bool) error {
 	switch {
 	case needed && !has:
@@ -129,7 +129,7 @@ func member(name string, has, needed, allowed bool) error {
 	return nil
 }
 
-// notEmpty refuses an expression without text, which would be none.
+// notEmpty refuses an expression without text. An empty condition would be left out, and its operation would be unconditional.
 func notEmpty(name string, text *string) error {
 	if text != nil && strings.TrimSpace(*text) == "" {
 		return fmt.Errorf("%w: %s is empty", ErrInvalid, name)
@@ -144,13 +144,13 @@ func (t *Table) itemFromJSON(raw json.RawMessage) (item Item, key keys.Key, err 
 	return item, key, err
 }
 
-// verbatim is an expression as its author has written it. Its placeholders are numbered anew where it is sent.
+// verbatim is an expression as its author wrote it. When it is sent, builder replaces its placeholders by numbered ones.
 type verbatim struct {
-	text []string  // around the operands
-	args []Operand // one fewer
+	text []string  // the text before, between and after the operands
+	args []Operand // the operands in place of placeholders: one fewer than text
 }
 
-// placeholder is one in an expression. Names of attributes in expressions contain neither of the marks.
+// placeholder matches a placeholder in an expression. An attribute name that is written there directly contains neither # nor a colon.
 var placeholder = regexp.MustCompile(`[#:][A-Za-z0-9_]+`)
 
 func newVerbatim(text string, names map[string]string, values Item) *verbatim {
@@ -176,7 +176,7 @@ func (v *verbatim) write(b *builder) {
 	}
 }
 
-// strictly decodes one JSON value without unknown members, and with nothing behind it.
+// strictly decodes one JSON value. It refuses unknown members and text after the value.
 func strictly(data []byte, to any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -189,7 +189,7 @@ func strictly(data []byte, to any) error {
 	return nil
 }
 
-// withoutGo returns a decoder's error without names of Go, which mean nothing to the author of the JSON.
+// withoutGo returns a decoder's error without the names of Go types, which mean nothing to the author of the JSON.
 func withoutGo(err error) error {
 	if errors.Is(err, ErrInvalid) {
 		return err

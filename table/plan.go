@@ -28,7 +28,7 @@ type Plan struct {
 type Step struct {
 	Kind StepKind
 	Text string // for people
-	name string // name of the index
+	name string // of AddIndex and ChangeCapacity: the index; empty for the table, or if CreateTable creates the index
 }
 
 // StepKind is the kind of a step.
@@ -92,10 +92,10 @@ func (e *SchemaError) Is(target error) bool { return target == ErrSchema }
 
 // live is DynamoDB's description of a table.
 type live struct {
-	table    *types.TableDescription // nil if the table does not exist
-	ttl      *types.TimeToLiveDescription
-	recovery bool
-	tags     map[string]string
+	table    *types.TableDescription      // nil if the table does not exist
+	ttl      *types.TimeToLiveDescription // nil with Schema.NoTTL
+	recovery bool                         // false unless the schema asks for recovery
+	tags     map[string]string            // nil unless the schema has tags
 }
 
 // Plan compares the live table with the schema and changes nothing. If the table does not exist, the plan is to create
@@ -179,7 +179,7 @@ func (t *Table) describeTable(ctx context.Context) (table *types.TableDescriptio
 	return table, err
 }
 
-// present returns l without indexes that are being deleted.
+// present returns l without global indexes that are being deleted. If the table itself is being deleted, nothing is left.
 func (l live) present() live {
 	if l.table == nil || l.table.TableStatus == types.TableStatusDeleting {
 		return live{}
@@ -225,7 +225,7 @@ func (t *Table) describeTags(ctx context.Context, arn *string) (map[string]strin
 	}
 }
 
-// compare is the only place that defines what a difference is.
+// compare defines, with compareSettings, what a difference is. Plan, Verify and Ensure all use it.
 func (t *Table) compare(l live) Plan {
 	p := Plan{Table: t.schema.Name}
 	l = l.present()
@@ -308,8 +308,8 @@ func (x Index) mistyped(kinds map[string]AttributeType) string {
 	return ""
 }
 
-// compareSettings compares everything but keys and indexes. A table that does not exist yet gets these settings after
-// its creation, except for those that CreateTable sets.
+// compareSettings compares everything but keys and indexes. For a table that does not exist, each setting of the schema except the
+// capacity is a step. Ensure sets some of them when it creates the table, and the others afterwards.
 func (t *Table) compareSettings(step func(StepKind, string, string, ...any), refuse, same func(string, ...any), l live) {
 	s := t.schema
 	if l.table != nil {
@@ -409,7 +409,7 @@ func liveCapacity(d *types.TableDescription) *Capacity {
 	return provisioned(d.ProvisionedThroughput)
 }
 
-// describe returns the index in words. Two indexes are equal if their words are.
+// describe returns the index in words. Two indexes are equal if their descriptions are.
 func (x Index) describe() string {
 	return indexText(x.Name, x.Local, keyText(x.PK, x.PKType, x.SK, x.SKType), x.Include)
 }
@@ -456,8 +456,8 @@ func liveKeys(schema []types.KeySchemaElement) (pk, sk string) {
 	return pk, sk
 }
 
-// liveKeyText lists all key attributes. A global index of the service can have several per role, which [Index] cannot
-// describe.
+// liveKeyText lists all key attributes. In DynamoDB, the partition key and the sort key of a global index can each consist of several
+// attributes, which [Index] cannot describe.
 func liveKeyText(schema []types.KeySchemaElement, kinds map[string]AttributeType) string {
 	role := map[types.KeyType][]string{}
 	for _, k := range schema {

@@ -12,22 +12,22 @@ import (
 
 // prepared is an update or a check whose expressions are built once, for operations that differ only in values.
 type prepared struct {
-	op        Op // for additions to the operation
+	op        Op // copied for each row; if the copy is changed, its expressions are built anew
 	condition *string
 	update    *string
 	names     map[string]string // shared by all requests and never modified
 	values    []preparedValue
-	params    int
+	params    int // number of parameters
 }
 
-// preparedValue is the value of a placeholder: a constant, or that of a parameter.
+// preparedValue is the value of a placeholder: a constant, or the value of a parameter.
 type preparedValue struct {
 	holder string
 	value  types.AttributeValue // nil for a parameter
-	param  int
+	param  int                  // index of the parameter; -1 for a constant
 }
 
-// prepare is [inside.Table.Prepare].
+// prepare implements [inside.Table.Prepare].
 func prepare(op Op) (inside.Prepared[Op], error) {
 	if op.err != nil {
 		return nil, fmt.Errorf("table: prepare: %w", op.err)
@@ -45,7 +45,7 @@ func prepare(op Op) (inside.Prepared[Op], error) {
 	return p.on, nil
 }
 
-// on returns the operation on one row.
+// on returns the operation on one row, with values for its parameters.
 func (p *prepared) on(key keys.Key, params ...any) Op {
 	op := p.op
 	op.key, op.prepared, op.params = key, p, params
@@ -55,15 +55,15 @@ func (p *prepared) on(key keys.Key, params ...any) Op {
 	return op
 }
 
-// expressions is the part of a request that an operation determines, without its key.
+// expressions are the expressions of one operation, with their names and values, as a request contains them.
 type expressions struct {
 	condition *string
-	update    *string // for updates
+	update    *string // nil unless the operation is an update
 	names     map[string]string
 	values    Item
 }
 
-// expressions builds the expressions, or inserts values into those that are prepared.
+// expressions builds the expressions or, if they are prepared, adds the values of the parameters.
 func (o *Op) expressions() (expressions, error) {
 	p := o.prepared
 	if p == nil {
@@ -89,7 +89,7 @@ func (o *Op) expressions() (expressions, error) {
 	return e, nil
 }
 
-// write writes the condition before the changes, since placeholders are numbered in that order.
+// write writes the condition, then the changes. The order is fixed, since placeholders are numbered in the order of writing.
 func (o *Op) write(b *builder) expressions {
 	o.cond.write(b)
 	e := expressions{condition: b.take()}

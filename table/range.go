@@ -13,8 +13,8 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// queryKey is a key attribute of the table or index that is queried. The zero queryKey stands for the missing sort key
-// of an index.
+// queryKey is a key attribute of the table or index that is queried. A queryKey without a name stands for the missing sort key of an
+// index.
 type queryKey struct {
 	name string
 	kind AttributeType // String or Number
@@ -43,7 +43,7 @@ func (k queryKey) value(text string) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: text}
 }
 
-// within returns the key condition of a range. Items whose sort key equals drop have to be dropped; see rangeCond.
+// within returns the key condition of a range. Unless drop is nil, items whose sort key equals it have to be dropped; see rangeCond.
 func (k queryKey) within(r keys.Range) (cond Cond, drop types.AttributeValue, err error) {
 	if k.kind == Number && r != (keys.Range{}) && k.name != "" {
 		return k.withinNumbers(r)
@@ -55,7 +55,7 @@ func (k queryKey) within(r keys.Range) (cond Cond, drop types.AttributeValue, er
 	return cond, drop, err
 }
 
-// withinNumbers is rangeCond for numbers, which have neither prefixes nor successors.
+// withinNumbers is rangeCond for number keys, which have neither prefixes nor successors. Hi == Lo + "\x00" still means Lo alone.
 func (k queryKey) withinNumbers(r keys.Range) (cond Cond, drop types.AttributeValue, err error) {
 	attr, lo, hi := Attr(k.name), k.value(r.Lo), k.value(r.Hi)
 	if r.Hi == r.Lo+"\x00" {
@@ -91,13 +91,13 @@ func (k queryKey) withinNumbers(r keys.Range) (cond Cond, drop types.AttributeVa
 func number(text string) (*apd.Decimal, error) {
 	d, _, err := apd.NewFromString(text)
 	if err != nil || d.Form != apd.Finite {
-		return nil, fmt.Errorf("%w: a key that has to be a number is none", ErrInvalid) // do not wrap the cause, which quotes it
+		return nil, fmt.Errorf("%w: a key that has to be a number is none", ErrInvalid) // do not wrap the cause, which quotes the key
 	}
 	return d, nil
 }
 
-// rangeCond returns the key condition of a half-open range. DynamoDB has only BETWEEN, which includes its upper end. So
-// items whose sort key equals drop have to be dropped.
+// rangeCond returns the key condition of a half-open range. DynamoDB has only BETWEEN, which includes its upper end. So the caller has
+// to drop items whose sort key equals drop, unless drop is empty.
 func rangeCond(r keys.Range, sk string) (cond Cond, drop string, err error) {
 	switch {
 	case r == keys.Range{}:
@@ -131,11 +131,11 @@ func rangeCond(r keys.Range, sk string) (cond Cond, drop string, err error) {
 	return Attr(sk).Between(r.Lo, r.Hi), r.Hi, nil
 }
 
-// errEmptyRange reports a half-open range that contains nothing.
+// errEmptyRange reports a half-open range that contains nothing, so that no request is needed.
 var errEmptyRange = errors.New("empty range")
 
-// possible replaces a bound that is too long for a sort key, which DynamoDB would refuse. It returns the least possible
-// sort key above the bound, or "" if there is none.
+// possible replaces a bound that is too long for a sort key, since DynamoDB would refuse it. It returns the least possible sort key above
+// the bound, or "" if there is none. It returns any other bound unchanged.
 func possible(bound string) string {
 	for len(bound) > keys.MaxSK {
 		_, size := utf8.DecodeLastRuneInString(bound)
@@ -144,8 +144,8 @@ func possible(bound string) string {
 	return bound
 }
 
-// dropAt removes the items whose sort key is at. They can only be at the end of an ascending page and at the beginning
-// of a descending one.
+// dropAt removes the items whose sort key equals at, the upper end of a range. They can only be at the end of an ascending page and at
+// the beginning of a descending one.
 func dropAt(items []Item, sk string, at types.AttributeValue, descending bool) []Item {
 	if at == nil {
 		return items

@@ -192,8 +192,8 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 	return page, err
 }
 
-// keyed checks that items have the keys of the schema. Reads without a complete key have no other way to notice another
-// schema.
+// keyed checks that the first item has the key attributes of the schema. A query or scan sends no complete key, so DynamoDB may not
+// notice that the table has other keys.
 func (t *Table) keyed(operation string, items []Item) error {
 	if len(items) == 0 {
 		return nil
@@ -238,8 +238,8 @@ func checkRead(s Schema, index string, consistent bool, limit, pageSize int) err
 	return nil
 }
 
-// pageLimit returns how many items a request should examine: no more than are wanted, unless a filter may drop most of
-// them, and one more if an item will be dropped.
+// pageLimit returns how many items a request should examine, or nil for up to 1 MB: at most size, if it is set, and at most limit, unless
+// a filter may drop most of them. With oneMore it adds one to limit, for an item that dropAt may remove.
 func pageLimit(limit, size int, filter, oneMore bool) *int32 {
 	if limit > 0 && !filter {
 		if oneMore {
@@ -255,7 +255,7 @@ func pageLimit(limit, size int, filter, oneMore bool) *int32 {
 	return aws.Int32(int32(min(size, 1<<30)))
 }
 
-// page returns the result of a request, truncated to limit. A filtered request examines more items.
+// page returns the result of a request, truncated to limit: a request with a filter, or with oneMore, can return more items.
 func (t *Table) page(items []Item, last Item, limit int, index string) Page {
 	if limit > 0 && len(items) > limit {
 		items = items[:limit]
@@ -267,7 +267,7 @@ func (t *Table) page(items []Item, last Item, limit int, index string) Page {
 	return Page{Items: items, Next: last}
 }
 
-// startAfter returns the key after which a read continues behind item.
+// startAfter returns the key from which a read continues after item.
 func (t *Table) startAfter(item Item, index string) Item {
 	names := []string{t.scheme.PK, t.scheme.SK}
 	if x, ok := t.schema.Index(index); ok {

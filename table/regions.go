@@ -39,7 +39,7 @@ func (t *Table) Replicated(ctx context.Context) (bool, error) {
 		if asking == nil {
 			return t.askReplicated(ctx)
 		}
-		select { // another call is asking; concurrent callers share one request, and its error
+		select { // another call is asking; concurrent callers share its request and its error
 		case <-asking.done:
 			if asking.err != nil {
 				return false, asking.err
@@ -53,7 +53,7 @@ func (t *Table) Replicated(ctx context.Context) (bool, error) {
 func (t *Table) askReplicated(ctx context.Context) (bool, error) {
 	description, err := t.describeTable(ctx)
 	t.mu.Lock()
-	if ctx.Err() == nil { // or else it is this caller's own
+	if ctx.Err() == nil { // otherwise err concerns only this caller, and those who wait ask again
 		t.asking.err = err
 	}
 	close(t.asking.done)
@@ -73,7 +73,7 @@ func (t *Table) missing() error {
 	return &Error{Operation: "DescribeTable", Table: t.schema.Name, Kind: ErrNoTable}
 }
 
-// sawReplicas caches the answer in a description.
+// sawReplicas caches whether a description shows replicas. It answers later calls of Replicated.
 func (t *Table) sawReplicas(description *types.TableDescription) {
 	replicated := isReplicated(description)
 	t.mu.Lock()

@@ -48,7 +48,7 @@ func (r Retry) withDefaults(m machine.Machine) Retry {
 	return r
 }
 
-// bounded sends one request within the policy's timeout.
+// bounded sends one request within the policy's timeout, or that of the context ([inside.Within]) if it is shorter.
 func (r Retry) bounded(ctx context.Context, request func(context.Context) (answer, error)) (answer, error) {
 	deadline, ok := ctx.Deadline()
 	timeout := inside.Timeout(ctx, r.Timeout)
@@ -64,8 +64,8 @@ func (r Retry) bounded(ctx context.Context, request func(context.Context) (answe
 	return ans, err
 }
 
-// timeoutError reports a request that exceeded the timeout. It hides context.DeadlineExceeded, which would mean that
-// the caller's context has ended.
+// timeoutError reports a request that exceeded its timeout. It does not match context.DeadlineExceeded, which would mean that the
+// caller's context has ended.
 type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string {
@@ -113,7 +113,7 @@ func Retryable(err error) bool {
 	return false
 }
 
-// finalError is not repeated, whatever its causes.
+// finalError is an error after which the request is not repeated, whatever its cause.
 type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
@@ -132,17 +132,17 @@ func WithoutRetry(ctx context.Context) context.Context {
 	return context.WithValue(nilctx.Checked(ctx, ErrInvalid), onceKey{}, true)
 }
 
-// do runs attempt until it succeeds, fails for good, or the policy or ctx ends. It returns the error of the last
-// attempt, joined with that of ctx if ctx has ended.
+// do runs attempt until it succeeds, fails for good, or the policy or ctx ends. It runs the callback named again before each repetition.
+// It returns the error of the last attempt, joined with that of ctx if ctx has ended.
 func (r Retry) do(ctx context.Context, again func(), attempt func() error) error {
-	if ctx.Err() != nil { // backoff would run the attempt once
+	if ctx.Err() != nil { // package backoff would run the attempt once even then
 		return ended(ctx)
 	}
 	last := attempt()
 	if last == nil || ctx.Err() != nil || ctx.Value(onceKey{}) != nil || !r.repeats(last) {
 		return withCause(ctx, last)
 	}
-	first := true
+	first := true // the attempt above is the first one: most calls need no other, and so no BackOff
 	err := backoff.RetryNotifyWithTimer(func() error {
 		if !first {
 			again()
@@ -157,7 +157,7 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 	if err == nil {
 		return nil
 	}
-	return withCause(ctx, last) // backoff drops the last error when ctx ends
+	return withCause(ctx, last) // not err: package backoff drops the last error when ctx ends
 }
 
 // ended returns why a context ended: its error and, if it differs, its cause.
@@ -169,7 +169,7 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// withCause joins the reason why the context ended with the error of the last attempt.
+// withCause adds the reason why the context ended, if it has, to err, the error of the last attempt.
 func withCause(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) && errors.Is(err, context.Cause(ctx)) {
 		return err
@@ -177,7 +177,7 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; last attempt: %w", ended(ctx), err)
 }
 
-// backoff replaces a nil BackOff by one that never waits.
+// backoff returns the waiting times of one call. A nil BackOff of the policy means that nothing is repeated.
 func (r Retry) backoff() backoff.BackOff {
 	if b := r.Backoff(); b != nil {
 		return b

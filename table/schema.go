@@ -150,7 +150,7 @@ func (s Schema) Validate() error {
 	}
 	kinds := map[string]AttributeType{s.Keys.PK: String, s.Keys.SK: String}
 	if !s.NoTTL {
-		kinds[s.Keys.TTL] = Number // otherwise the index could not contain rows that expire
+		kinds[s.Keys.TTL] = Number // an index with another type could not contain rows that expire
 	}
 	locals := 0
 	seen := map[string]bool{}
@@ -204,8 +204,8 @@ func (s Schema) Validate() error {
 	return errs.Join(all...)
 }
 
-// maxLocalIndexes is DynamoDB's limit. Unlike that of global indexes it cannot be raised. Source: "Quotas in Amazon
-// DynamoDB", Secondary indexes per table.
+// maxLocalIndexes is DynamoDB's limit for one table. AWS can raise the limit of global indexes, but not this one. Source: "Quotas in
+// Amazon DynamoDB", Secondary indexes per table.
 const maxLocalIndexes = 5
 
 func validName(name string) bool {

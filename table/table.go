@@ -36,19 +36,19 @@ type Table struct {
 	*findings
 }
 
-// door is for the packages of this module.
+// door gives the other packages of this module what package inside describes.
 type door = inside.Door[Op]
 
 // findings are facts about a table, shared by all views of it.
 type findings struct {
 	mu       sync.Mutex // guards the fields below; never held across I/O
 	replicas *bool      // whether the table has replicas in other regions; nil while unknown
-	asking   *question  // the call that finds out; nil if there is none
+	asking   *question  // the call that is finding out; nil if there is none
 }
 
 type question struct {
 	done chan struct{} // closed when the call has ended
-	err  error         // set before; nil if its own context has ended
+	err  error         // error of the call, set before done is closed; nil if the caller's own context ended
 }
 
 // Option changes how [Open] sets up a Table.
@@ -189,13 +189,13 @@ func (t *Table) send(ctx context.Context, operation string, write bool, request 
 	return wrap(operation, t.schema.Name, err)
 }
 
-// serverTimeOf returns the server's time in a refusal, for which the SDK returns no metadata.
+// serverTimeOf returns DynamoDB's time from the response to a refused request, for which the SDK returns no metadata.
 func serverTimeOf(err error) time.Time {
 	var response *smithyhttp.ResponseError
 	if !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil {
 		return time.Time{}
 	}
-	// A proxy that answers instead of DynamoDB can have any clock.
+	// A proxy that answers instead of DynamoDB can have any clock. The answers of DynamoDB have this header.
 	if response.Response.Header.Get("X-Amzn-Requestid") == "" {
 		return time.Time{}
 	}
@@ -206,7 +206,7 @@ func serverTimeOf(err error) time.Time {
 	return at
 }
 
-// one returns the capacity of an output that has at most one.
+// one returns as a list the capacity of an output that has at most one.
 func one(c *types.ConsumedCapacity) []types.ConsumedCapacity {
 	if c == nil {
 		return nil

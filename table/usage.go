@@ -58,7 +58,7 @@ func WithUsage(ctx context.Context) (context.Context, *Usage) {
 
 type usageNode struct {
 	Usage
-	above *usageNode
+	above *usageNode // of the nearest parent context that has a Usage
 }
 
 func usageFrom(ctx context.Context) *usageNode {
@@ -66,7 +66,7 @@ func usageFrom(ctx context.Context) *usageNode {
 	return u
 }
 
-// capacity asks DynamoDB for the units that a request consumes, if somebody counts them. DynamoDB takes time to answer.
+// capacity asks DynamoDB for the units that a request consumes, but only if a Usage counts them: the answer takes DynamoDB time.
 func (t *Table) capacity(ctx context.Context) types.ReturnConsumedCapacity {
 	if len(t.meters) == 0 && usageFrom(nilctx.Checked(ctx, ErrInvalid)) == nil {
 		return ""
@@ -74,7 +74,7 @@ func (t *Table) capacity(ctx context.Context) types.ReturnConsumedCapacity {
 	return types.ReturnConsumedCapacityTotal
 }
 
-// count adds one request and its capacity to every Usage concerned.
+// count adds cost to every Usage of the table (Metered), and to those of ctx and its parents (WithUsage).
 func (t *Table) count(ctx context.Context, cost Totals) {
 	for _, u := range t.meters {
 		u.add(cost)
@@ -92,8 +92,8 @@ func (t *Table) Metered(u *Usage) *Table {
 	return &view
 }
 
-// units splits consumed capacity into reads and writes. DynamoDB itself does so for transactions only; otherwise the
-// operation tells.
+// units splits consumed capacity into reads and writes. DynamoDB itself splits it only for transactions. For other operations, write
+// says which of the two it is.
 func units(write bool, capacities ...types.ConsumedCapacity) (cost Totals) {
 	for i := range capacities {
 		c := &capacities[i]

@@ -8,11 +8,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// errNotText reports a string that JSON would change, so that it would not be read as it was written.
+// errNotText reports a string with invalid bytes. JSON replaces these, so the string would not be read as it was written.
 var errNotText = fmt.Errorf("%w: a string that is not valid UTF-8", ErrInvalid)
 
-// checkValue refuses values that would change on the way: text that is not UTF-8, which is sent with replacement
-// characters, and nil pointers. Errors do not contain the value.
+// checkValue refuses nil pointers, and text that is not valid UTF-8: it would be sent with replacement characters. Errors do not contain
+// the value.
 func checkValue(av types.AttributeValue) error {
 	if rv := reflect.ValueOf(av); !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() {
 		return fmt.Errorf("%w: a value that is nil", ErrInvalid)
@@ -43,7 +43,7 @@ func checkText(list ...string) error {
 	return nil
 }
 
-// checkItem also checks the names.
+// checkItem checks the attribute names and the values of an item.
 func checkItem(item Item) error {
 	for name, v := range item {
 		if !utf8.ValidString(name) {

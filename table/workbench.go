@@ -73,8 +73,8 @@ type (
 	workbenchCapacity struct{ ProvisionedThroughput throughputUnits }
 )
 
-// workbenchDate replaces the time of an export. So the same model gives the same bytes, and a file under version
-// control changes only with the model.
+// workbenchDate replaces the time of an export. So the same model gives the same bytes, and a file in version control changes only if
+// the model does.
 const workbenchDate = "Jan 01, 2020, 12:00 AM"
 
 // Workbench returns the table as a data model, in JSON, that NoSQL Workbench for DynamoDB imports. Facets are the
@@ -151,7 +151,7 @@ func (s Schema) Workbench(facets ...Facet) ([]byte, error) {
 	}
 	for _, x := range s.Indexes {
 		for _, name := range x.Include {
-			if _, known := kinds[name]; !known { // of no facet, so its type is unknown
+			if _, known := kinds[name]; !known { // it is in no facet, so its type is unknown; String is a guess
 				if err := attribute(name, string(String)); err != nil {
 					return nil, err
 				}

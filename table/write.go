@@ -15,8 +15,8 @@ import (
 // MaxOps is the greatest number of actions in one transaction, including those added by [Op.With].
 const MaxOps = 100
 
-// tokenWindow is how long DynamoDB remembers the token of a transaction (10 minutes), less a margin for the last
-// attempt. No attempt starts later.
+// tokenWindow is the time after the first attempt within which further attempts of a transaction may start. DynamoDB remembers a token
+// for 10 minutes; the difference is a margin for the last attempt.
 const tokenWindow = 9 * time.Minute
 
 // Returned selects the item that a write returns.
@@ -29,7 +29,7 @@ const (
 	ReturnNew  Returned = Returned(types.ReturnValueAllNew) // updates only
 )
 
-// wire omits the default.
+// wire returns the value that is sent. It is empty for ReturnNone, which is the default of DynamoDB.
 func (r Returned) wire() types.ReturnValue {
 	if r == ReturnNone {
 		return ""
@@ -281,5 +281,5 @@ func (t *Table) transactItem(a *action) (types.TransactWriteItem, error) {
 	return item, err
 }
 
-// newToken returns an idempotency token: 26 characters of randomness.
+// newToken returns an idempotency token: 26 random characters.
 func (t *Table) newToken() string { return t.machine.Text() }

@@ -53,7 +53,7 @@ func (c *call) collection(ctx context.Context, s *store) error {
 	})
 }
 
-// cells are what a row shows. A lock's shows its line.
+// cells returns the columns for a row. For the row of a lock, the last column is about its line.
 func (s *store) cells(item table.Item) []string {
 	scheme := s.table.Scheme()
 	cells := []string{plain(item[scheme.SK]), plain(item[scheme.Type]), plain(item[scheme.Version]), expiry(item[scheme.TTL]), ""}
@@ -80,7 +80,7 @@ func (s *store) cells(item table.Item) []string {
 	return cells
 }
 
-// plain is a value for people: strings and numbers as they are, others as JSON.
+// plain formats a value for people: strings and numbers as they are, others as JSON.
 func plain(av types.AttributeValue) string {
 	switch v := av.(type) {
 	case nil:
@@ -101,7 +101,7 @@ func plain(av types.AttributeValue) string {
 	return strings.TrimSuffix(strings.TrimPrefix(string(text), `{"":`), "}")
 }
 
-// expiry is a time to live for people.
+// expiry formats a time to live for people.
 func expiry(av types.AttributeValue) string {
 	n, ok := av.(*types.AttributeValueMemberN)
 	if !ok {
@@ -119,7 +119,7 @@ type tableDocument struct {
 	Table     string      `json:"table"`
 	Agrees    bool        `json:"agrees"`
 	Missing   []string    `json:"missing"`   // what the description has, and the table lacks
-	Differs   []string    `json:"differs"`   // what could not be changed without destroying something
+	Differs   []string    `json:"differs"`   // differences that Ensure could only resolve by destroying something
 	Unchanged []string    `json:"unchanged"` // what both have, or only the table
 	Items     int64       `json:"items"`
 	Bytes     int64       `json:"bytes"`

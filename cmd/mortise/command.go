@@ -26,22 +26,22 @@ func usagef(format string, args ...any) error {
 // command is one of the program's commands.
 type command struct {
 	name     string
-	operands string // in the help; empty where there are none
-	least    int    // how many operands there are
-	most     int    // negative for any number
-	locks    bool   // the first operand is a lock's name, or --beside stands in its place
-	offline  bool   // it has no flags for a table
-	json     bool   // it has a result to write as JSON
+	operands string // in the help; empty if there are none
+	least    int    // smallest number of operands
+	most     int    // greatest number of operands; negative for any number
+	locks    bool   // the first operand is a lock's name, which --beside can replace
+	offline  bool   // it uses no table, and has no flags for one
+	json     bool   // it can write its result as JSON
 	text     string // one line of help
 	more     string // the rest of the help
 	flags    func(f *flag.FlagSet, c *call)
 	run      func(ctx context.Context, c *call) error
 
-	ownCommand bool // it runs what stands after --
-	ownSignals bool // it handles signals itself, and has codes of its own for failures
+	ownCommand bool // it runs the command that follows --
+	ownSignals bool // it handles signals itself, and its failures have other exit codes
 }
 
-// commands are all, in the order of the help.
+// commands returns all commands, in the order of the help.
 func commands() []command {
 	return []command{
 		execCommand(),
@@ -77,14 +77,14 @@ type call struct {
 
 	command  *command
 	operands []string
-	argv     []string // after --
-	beside   keys.Key // zero for none
+	argv     []string // the command after --
+	beside   keys.Key // zero if not given
 
 	json                              bool
 	engine, table, scheme             string
-	maxWait, leaseLength, graceLength *time.Duration // of exec; nil where they are not given
+	maxWait, leaseLength, graceLength *time.Duration // of exec; nil if not given
 	onLost                            string
-	permits                           *int   // of exec; nil for the lock
+	permits                           *int   // of exec; nil for a lock
 	ticket                            string // of force
 	guard                             string // of write
 	all, yes                          bool
@@ -122,13 +122,13 @@ func (c *call) print(document any, text func(w io.Writer)) error {
 	return nil
 }
 
-// columns is the width of the terminal to which results are written; 0 for none.
+// columns returns the width of the terminal to which results are written, or 0 if there is none.
 func (c *call) columns() int {
 	width, _ := c.width(c.stdout)
 	return width
 }
 
-// flagSet has the flags of the command.
+// flagSet returns the flags of the command.
 func (c *call) flagSet() *flag.FlagSet {
 	f := flag.NewFlagSet(c.command.name, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -150,7 +150,7 @@ func (c *call) flagSet() *flag.FlagSet {
 	return f
 }
 
-// besideValue is for the help: flags with two values are taken out before package flag sees them.
+// besideValue is the flag --beside in the help. Package flag has no flags with two values, so takeBeside removes it before.
 type besideValue keys.Key
 
 func (*besideValue) String() string { return "" }
@@ -158,7 +158,7 @@ func (*besideValue) Set(string) error {
 	return errors.New("want two values: --beside PK SK")
 }
 
-// takeBeside takes --beside PK SK out of the arguments.
+// takeBeside removes --beside PK SK from the arguments, and keeps the key.
 func (c *call) takeBeside(args []string) []string {
 	for i, a := range args {
 		if (a == "--beside" || a == "-beside") && i+2 < len(args) && c.command.locks {
@@ -169,7 +169,7 @@ func (c *call) takeBeside(args []string) []string {
 	return args
 }
 
-// parse finds the command and reads its arguments. Flags stand before and after operands.
+// parse finds the command and reads its arguments. Flags can stand before and after operands.
 func (c *call) parse(args []string) error {
 	if len(args) == 0 {
 		return usagef("no command")
@@ -201,7 +201,7 @@ func (c *call) parse(args []string) error {
 	return c.check()
 }
 
-// check refuses operands that the command does not have.
+// check refuses missing, empty and unexpected operands.
 func (c *call) check() error {
 	least, most, n := c.command.least, c.command.most, len(c.operands)
 	besides := !c.beside.IsZero()
@@ -227,7 +227,7 @@ func (c *call) check() error {
 	return nil
 }
 
-// env is the value of a variable; empty where it is not set.
+// env returns the value of an environment variable; empty if it is not set.
 func (c *call) env(name string) string {
 	for _, entry := range slices.Backward(c.environ) { // the last one counts
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

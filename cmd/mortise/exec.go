@@ -69,7 +69,7 @@ Examples
 	}
 }
 
-// optional is a duration that may be left out, and is not negative.
+// optional is a flag for a duration. The flag may be left out, and the duration must not be negative.
 type optional struct{ to **time.Duration }
 
 func (optional) String() string { return "" }
@@ -83,15 +83,15 @@ func (o optional) Set(text string) error {
 	return nil
 }
 
-// timing is when a command is ended whose lock cannot be renewed.
+// timing defines when a command is ended if its lock cannot be renewed.
 type timing struct {
 	lease  time.Duration
 	grace  time.Duration // before the end of the lease: SIGTERM
 	margin time.Duration // before the end of the lease: SIGKILL
-	tick   time.Duration // between two looks at the lease
+	tick   time.Duration // between two checks of the lease
 }
 
-// timing checks --lease and --grace.
+// timing computes the times for the lease in s, and checks --grace.
 func (c *call) timing(s settings) (t timing, err error) {
 	t.lease = s.locks.Lease
 	t.margin, t.tick, t.grace = t.lease/20, min(t.lease/40, time.Second), t.lease/4
@@ -104,7 +104,7 @@ func (c *call) timing(s settings) (t timing, err error) {
 	return t, nil
 }
 
-// notAcquired is the end of a wait for a lock.
+// notAcquired returns the error for a wait that ended without the lock.
 func notAcquired(name string, err error) error {
 	var held *lock.HeldError
 	if errors.As(err, &held) {

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// There is no exec, and so none of its helpers.
+// main needs these names. Without exec, its helper processes do not exist either.
 const (
 	watchdogName = "exec-watchdog"
 	starterName  = "exec-start"
@@ -17,8 +17,8 @@ const (
 func watchdog(io.Reader, io.Writer) int       { return exitFailure }
 func starter(string, []string, io.Writer) int { return exitFailure }
 
-// runExec is not possible where there are neither process groups nor signals: nothing could promise that the command ends
-// before the lease does. All other commands work.
+// runExec always fails. Without process groups and signals, nothing can guarantee that the command ends before the lease
+// does. All other commands work.
 func runExec(context.Context, *call) error {
 	return errors.New("exec needs the process groups and signals of a Unix system")
 }

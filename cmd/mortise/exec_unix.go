@@ -39,7 +39,7 @@ func runExec(ctx context.Context, c *call) error {
 	}
 	err = x.run() //nolint:contextcheck // the lease's context ends it
 	switch released := x.giveUp(ctx); {
-	case errors.Is(released, lock.ErrLost) && x.lost == nil: // also where this program has not heard of it yet
+	case errors.Is(released, lock.ErrLost) && x.lost == nil: // x.run has not noticed the loss
 		return &exit{exitLost, fmt.Errorf("%s was lost before the command had ended", c.targetName())}
 	case released != nil && !errors.Is(released, lock.ErrLost):
 		c.say("the lock could not be given up: it is free when its lease ends: %s", c.explain(released))
@@ -47,7 +47,7 @@ func runExec(ctx context.Context, c *call) error {
 	return err
 }
 
-// giveUp releases the lock, also where ctx has ended. It tries for as long as the lease lasts: then the lock frees itself.
+// giveUp releases the lock, even if ctx has ended. It tries at most 10 s, and not beyond the lease, after which the lock is free.
 func (x *execution) giveUp(ctx context.Context) error {
 	limit := min(closing, max(x.lease.Remaining(), x.tick))
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
@@ -62,14 +62,14 @@ func notStarted(err error) error {
 	return &exit{exitNotRunnable, err}
 }
 
-// signalled is the end of the program by a signal while it waits.
+// signalled is the error of a program that a signal has ended while it waited for the lock.
 type signalled struct{ signal syscall.Signal }
 
 func (s signalled) Error() string {
 	return "ended by the signal " + s.signal.String() + " while it waited"
 }
 
-// acquire opens the table and waits for the lock. A signal ends that.
+// acquire opens the table and waits for the lock. A signal ends the wait.
 func (x *execution) acquire(ctx context.Context, s settings) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -82,12 +82,12 @@ func (x *execution) acquire(ctx context.Context, s settings) error {
 			case syscall.SIGTSTP:
 				suspend()
 			case syscall.SIGCONT, syscall.SIGWINCH:
-			default: // would end a program that does not know of it
+			default: // these signals end a program by default
 				cancel(signalled{sig.(syscall.Signal)})
 			}
 		case err := <-done:
 			var ended signalled
-			if errors.As(context.Cause(ctx), &ended) { // also where the lock was acquired at that moment
+			if errors.As(context.Cause(ctx), &ended) { // even if the lock was acquired at the same moment
 				if err == nil {
 					err = x.store.close(ctx)
 				}
@@ -117,7 +117,7 @@ func (x *execution) open(ctx context.Context, s settings) error {
 	return nil
 }
 
-// lock acquires within --wait.
+// lock acquires the lock, within --wait.
 func (x *execution) lock(ctx context.Context) (lease *lock.Lease, err error) {
 	c, locks := x.call, x.store.locks
 	var opts []lock.Option
@@ -144,10 +144,10 @@ func (x *execution) lock(ctx context.Context) (lease *lock.Lease, err error) {
 	return lease, err
 }
 
-// patience is how long somebody who looks at a terminal is left without a word.
+// patience is how long the program waits for the lock before it prints to the terminal who holds it.
 const patience = 2 * time.Second
 
-// announce tells people whom the program waits for, until stop is called.
+// announce prints to the terminal, once after patience, who holds the lock. stop prevents that.
 func (x *execution) announce(ctx context.Context) (stop func() bool) {
 	if _, terminal := x.width(x.stderr); !terminal {
 		return func() bool { return false }
@@ -170,18 +170,18 @@ type execution struct {
 
 	group    *group
 	watchdog *dog
-	end      deadline    // shortly before the lease ends unless it is renewed: the command is dead by then
+	end      deadline    // margin before the end of the lease: the command has to be dead by then
 	lost     error       // why the lock is lost; nil while it is held
-	revoked  bool        // the command was told that somebody wants the lock
-	kill     deadline    // zero until the command is to be ended
+	revoked  bool        // the command got SIGTERM, since somebody has asked for the lock
+	kill     deadline    // when to send SIGKILL; zero until terminate is called
 	killed   bool        // SIGKILL was sent
-	onLost   chan error  // gets how the command of --on-lost has ended; nil for none
-	lostPID  int         // of that command, which leads a group
+	onLost   chan error  // gets the result of the command of --on-lost; nil if it does not run
+	lostPID  int         // process ID of that command, which leads its own group; 0 if it was not started
 	leader   *exitStatus // how the command has ended; nil while it runs
 }
 
-// deadline is a moment by the wall clock and by the monotonic one. The monotonic clock stands still while the machine is
-// suspended, and the wall clock can be set.
+// deadline is a time by the wall clock and by the monotonic clock. It needs both: the monotonic clock stands still while the
+// machine is suspended, and the wall clock can be set.
 type deadline struct{ at time.Time }
 
 func in(d time.Duration) deadline { return deadline{time.Now().Add(d)} }
@@ -194,7 +194,7 @@ func (d deadline) passed() bool {
 	return !d.isZero() && (!now.Before(d.at) || !now.Round(0).Before(d.at.Round(0)))
 }
 
-// earlier is the one that passes first.
+// earlier returns the deadline that passes first.
 func earlier(a, b deadline) deadline {
 	if b.at.Before(a.at) {
 		return b
@@ -202,7 +202,7 @@ func earlier(a, b deadline) deadline {
 	return a
 }
 
-// run starts the command and returns when nothing is left of it.
+// run starts the command. It returns when the command has ended and no process of its group is left.
 func (x *execution) run() error {
 	env, err := x.environment()
 	if err != nil {
@@ -225,7 +225,7 @@ func (x *execution) run() error {
 	tick := time.NewTicker(x.tick)
 	defer tick.Stop()
 	over := x.lease.Context().Done()
-	var settle <-chan time.Time // quick looks at a group whose command has ended
+	var settle <-chan time.Time // fires soon after the command has ended, to check whether its group is empty
 	for x.leader == nil || x.group.exists() {
 		select {
 		case sig := <-x.signals:
@@ -245,10 +245,10 @@ func (x *execution) run() error {
 	return x.result()
 }
 
-// settling is how long the last processes of a group are given between two looks.
+// settling is the time between two checks whether a group is empty, after its command has ended.
 const settling = 5 * time.Millisecond
 
-// environment is that of the command.
+// environment returns the environment of the command.
 func (x *execution) environment() ([]string, error) {
 	found, err := x.store.inherited()
 	if err != nil {
@@ -258,35 +258,35 @@ func (x *execution) environment() ([]string, error) {
 		envLock+"="+x.targetName(), envFence+"="+strconv.FormatInt(x.lease.Fence(), 10), envGuard+"="+x.lease.GuardToken().String()), nil
 }
 
-// forward passes a signal on to the command and what it has started.
+// forward sends a signal to the group of the command, and to the group of the --on-lost command.
 func (x *execution) forward(sig syscall.Signal) {
 	x.group.signal(sig)
 	if x.lostPID > 0 {
-		_ = syscall.Kill(-x.lostPID, sig) // it may have ended
+		_ = syscall.Kill(-x.lostPID, sig) // an error means that it has ended
 	}
 }
 
-// changed is told that the command has stopped or ended.
+// changed handles a command that has stopped or ended.
 func (x *execution) changed(change exitStatus) {
 	if !change.Stopped() {
 		x.leader, x.group.ended = &change, true
 		return
 	}
 	switch change.StopSignal() {
-	case syscall.SIGTTIN, syscall.SIGTTOU: // it wants the terminal, which its group does not have
+	case syscall.SIGTTIN, syscall.SIGTTOU: // the command uses the terminal, which its group does not have
 		x.group.giveTerminal()
-	case syscall.SIGTSTP: // by Ctrl-Z: the shell that waits for this program is to hear of it
+	case syscall.SIGTSTP: // by Ctrl-Z: this program stops, too, so that its shell notices
 		x.group.takeTerminalBack()
 		suspend()
 	}
 }
 
-// look compares the lease with the clocks, and does what is due.
+// look checks the lease and the deadlines, and sends the signals that are due.
 func (x *execution) look() {
 	if x.lost == nil {
 		x.lookAtLease()
 	}
-	if x.leader != nil && x.kill.isZero() { // it has left others behind
+	if x.leader != nil && x.kill.isZero() { // the command has ended: end what it may have left behind
 		x.terminate(in(x.grace))
 	}
 	if x.kill.passed() && !x.killed {
@@ -314,7 +314,7 @@ func (x *execution) lookAtLease() {
 	}
 }
 
-// lose ends the command: the lock is lost, or may be soon.
+// lose ends the command, because the lock is lost or may soon be.
 func (x *execution) lose(cause error) {
 	x.lost = cause
 	if x.leader == nil {
@@ -326,7 +326,7 @@ func (x *execution) lose(cause error) {
 	}
 }
 
-// terminate sends SIGTERM now, and SIGKILL at a moment.
+// terminate sends SIGTERM, and sets the deadline for SIGKILL. A second call can only make the deadline earlier.
 func (x *execution) terminate(kill deadline) {
 	if x.kill.isZero() {
 		x.kill = kill
@@ -335,7 +335,7 @@ func (x *execution) terminate(kill deadline) {
 	x.kill = earlier(x.kill, kill)
 }
 
-// runOnLost starts the command of --on-lost. It has as long as it needs.
+// runOnLost starts the command of --on-lost. It may take as long as it needs.
 func (x *execution) runOnLost(cause error) {
 	cmd := &exec.Cmd{
 		Path: "/bin/sh", Args: []string{"sh", "-c", x.call.onLost}, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -350,12 +350,12 @@ func (x *execution) runOnLost(cause error) {
 	go func() { x.onLost <- cmd.Wait() }()
 }
 
-// result is what the end of the command means. It waits for the command of --on-lost.
+// result waits for the command of --on-lost. Then it returns the error with the exit code of the program.
 func (x *execution) result() error {
 	for x.onLost != nil {
 		select {
 		case sig := <-x.signals:
-			_ = syscall.Kill(-x.lostPID, sig.(syscall.Signal)) // it may have ended
+			_ = syscall.Kill(-x.lostPID, sig.(syscall.Signal)) // an error means that it has ended
 		case err := <-x.onLost:
 			if x.onLost = nil; err != nil {
 				x.say("--on-lost: %v", err)
@@ -373,7 +373,7 @@ func (x *execution) result() error {
 	return nil
 }
 
-// tellDog tells the watchdog which group it watches over, and until when.
+// tellDog tells the watchdog which group to watch, and the group's deadline. If the watchdog is dead, it starts another.
 func (x *execution) tellDog() {
 	if x.watchdog.tell(x.group.id, x.end) == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// explain is an error for people: what is wrong, what to do, and the cause.
+// explain returns the text of an error for people: what is wrong, what to do, and the cause.
 func (c *call) explain(err error) string {
 	cause := strings.Join(strings.Fields(err.Error()), " ")
 	if errors.Is(err, errUsage) {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// bind does nothing where the kernel does not tell of a parent's death: there the watchdog alone does.
+// bind does nothing: these kernels do not signal the death of a parent, so only the watchdog kills the command.
 func bind(*syscall.SysProcAttr) {}
 
-// self is this program.
+// self returns the path of this program.
 func self() (string, error) { return os.Executable() }

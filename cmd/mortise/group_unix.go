@@ -17,23 +17,23 @@ import (
 	"github.com/mortise-go/mortise/internal/tty"
 )
 
-// exitStatus is how a process has ended, or that it has stopped.
+// exitStatus tells how a process has ended, or that it has stopped.
 type exitStatus struct{ syscall.WaitStatus }
 
-// group is a process group: a command, and what it has started, unless that has left the group.
+// group is the process group of a command: the command and the processes that it started, except for those that left the group.
 type group struct {
 	id      int
-	changes chan exitStatus // of the command
+	changes chan exitStatus // gets a value when the command stops or ends
 
-	ended       bool // the command has
+	ended       bool // the command has ended
 	hasTerminal bool // the terminal was given to it
 }
 
 // starterName is the argument that makes this program a starter.
 const starterName = "exec-start"
 
-// startGroup makes a group for a command, and a process that becomes the command when begin is called. If this program dies
-// before, that process ends: so the watchdog knows the group before anything runs in it.
+// startGroup starts a process in a new group. The process becomes the command when begin is called, and ends if this program
+// dies before. So the watchdog can be told of the group before the command runs.
 func startGroup(path string, argv, env []string) (g *group, begin func() error, err error) {
 	program, err := self()
 	if err != nil {
@@ -57,7 +57,7 @@ func startGroup(path string, argv, env []string) (g *group, begin func() error, 
 		err := cmd.Start()
 		if err == nil {
 			g.id = cmd.Process.Pid
-			_ = cmd.Process.Release() // reap waits for it, and for others of the group
+			_ = cmd.Process.Release() // reap waits for the process, and for others of the group
 		}
 		started <- err
 		if err == nil {
@@ -73,10 +73,10 @@ func startGroup(path string, argv, env []string) (g *group, begin func() error, 
 	}, nil
 }
 
-// starterGate is the descriptor from which a starter reads that it may begin.
+// starterGate is the file descriptor on which a starter waits until it may become the command.
 const starterGate = 3
 
-// starter is the life of one: it becomes the command. The exit code is that of a command that cannot be run.
+// starter runs a starter: it waits for begin, and becomes the command. It returns an exit code only if that fails.
 func starter(path string, argv []string, stderr io.Writer) int {
 	gate := make([]byte, 1)
 	n, err := syscall.Read(starterGate, gate)
@@ -84,7 +84,7 @@ func starter(path string, argv []string, stderr io.Writer) int {
 		n, err = syscall.Read(starterGate, gate)
 	}
 	if n <= 0 {
-		return exitExec // there is nobody any more who holds the lock
+		return exitExec // the program that holds the lock has gone
 	}
 	_ = syscall.Close(starterGate)
 	err = syscall.Exec(path, argv, os.Environ()) //nolint:gosec // the caller's command
@@ -92,8 +92,8 @@ func starter(path string, argv []string, stderr io.Writer) int {
 	return exitNotRunnable
 }
 
-// reap waits for all children of this program in the group: the command, and what it has left behind, where that comes to
-// this program, until there are none. A command that has left its group is waited for, too.
+// reap waits until this program has no more children in the group: the command and, on Linux (bind), the processes that it
+// left behind. It also waits for a command that has left its group.
 func (g *group) reap() {
 	ended := false
 	for which := -g.id; ; {
@@ -112,22 +112,22 @@ func (g *group) reap() {
 	}
 }
 
-// exists reports whether a process of the group is left.
+// exists reports whether the group has a process.
 func (g *group) exists() bool { return !errors.Is(syscall.Kill(-g.id, 0), syscall.ESRCH) }
 
-// signal sends a signal to all of the group, and to a command that has left it.
+// signal sends a signal to all processes of the group. If there are none, since the command has left it, only the command gets it.
 func (g *group) signal(sig syscall.Signal) {
 	to := -g.id
 	if !g.exists() && !g.ended {
 		to = g.id
 	}
-	_ = syscall.Kill(to, sig)   // or it has ended, or runs as another user
-	if sig == syscall.SIGTERM { // a stopped process would not notice
+	_ = syscall.Kill(to, sig)   // fails if all have ended, or run as another user
+	if sig == syscall.SIGTERM { // a stopped process handles it only after SIGCONT
 		_ = syscall.Kill(to, syscall.SIGCONT)
 	}
 }
 
-// giveTerminal gives the group the terminal that this program's group has, and has it go on.
+// giveTerminal gives the terminal to the group, if this program's group has it, and continues the group.
 func (g *group) giveTerminal() {
 	if setForeground(syscall.Getpgrp(), g.id) {
 		g.hasTerminal = true
@@ -143,7 +143,7 @@ func (g *group) takeTerminalBack() {
 	}
 }
 
-// setForeground makes a group the terminal's foreground group, if another one is that.
+// setForeground makes to the terminal's foreground group, if from is the foreground group. It reports whether it did.
 func setForeground(from, to int) bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -154,7 +154,7 @@ func setForeground(from, to int) bool {
 	if now, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err != nil || now != from {
 		return false
 	}
-	signal.Ignore(syscall.SIGTTOU) // which a group in the background gets for this
+	signal.Ignore(syscall.SIGTTOU) // the kernel sends it to a background group that does this
 	defer signal.Reset(syscall.SIGTTOU)
 	return unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, to) == nil
 }
@@ -162,15 +162,15 @@ func setForeground(from, to int) bool {
 // suspend stops this program, as Ctrl-Z does, until it gets SIGCONT.
 func suspend() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 
-// catchSignals has all signals come to a channel that others send to end this program, or to tell it something. Those that it
-// was started without stay ignored, as nohup wants it.
+// catchSignals returns a channel that gets all signals with which others end this program, or tell it something. Signals that
+// were ignored when it was started stay ignored, as nohup needs it.
 func catchSignals() (caught <-chan os.Signal, stop func()) {
-	signals := make(chan os.Signal, 64) // more than come at once, or they get lost
+	signals := make(chan os.Signal, 64) // a signal is lost if the channel is full
 	for n := syscall.Signal(1); n < lastSignal; n++ {
 		switch n {
 		case syscall.SIGKILL, syscall.SIGSTOP, // cannot be caught
 			syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE, syscall.SIGPROF, // the program itself causes them
-			syscall.SIGTTIN, syscall.SIGTTOU, // of its own use of the terminal
+			syscall.SIGTTIN, syscall.SIGTTOU, // the program's own use of the terminal causes them
 			syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGTRAP: // errors of the program
 			continue
 		}
@@ -181,5 +181,5 @@ func catchSignals() (caught <-chan os.Signal, stop func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// lastSignal is the first number behind those of signals that all systems know.
+// lastSignal is one more than the greatest number of a signal that all systems have.
 const lastSignal = 32

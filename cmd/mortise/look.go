@@ -19,19 +19,19 @@ import (
 
 // lockDocument is a lock as JSON.
 type lockDocument struct {
-	Name    string      `json:"name,omitempty"`   // of one that stands for itself
-	Beside  *keyText    `json:"beside,omitempty"` // the row that it stands beside
+	Name    string      `json:"name,omitempty"`   // of a lock with a name
+	Beside  *keyText    `json:"beside,omitempty"` // key of the row that the lock is beside
 	Held    bool        `json:"held"`
 	Fence   int64       `json:"fence,omitempty"`
-	Since   *time.Time  `json:"since,omitempty"`   // of the holder, or when it was given up
-	Until   *time.Time  `json:"until,omitempty"`   // unless the lease is renewed
-	Holders int         `json:"holders"`           // how many of the line hold, from the first on; the others wait
+	Since   *time.Time  `json:"since,omitempty"`   // when the holder got the lock or, if it is free, when it was given up
+	Until   *time.Time  `json:"until,omitempty"`   // end of the lease, unless it is renewed
+	Holders int         `json:"holders"`           // how many places at the front of Line hold; the others wait
 	Permits int         `json:"permits,omitempty"` // how many can hold at once; 0 for a lock
 	Line    []placeText `json:"line,omitempty"`
 	HoldMS  int64       `json:"hold_ms,omitempty"`
 	Forced  string      `json:"forced,omitempty"`
-	LastRun *time.Time  `json:"last_run,omitempty"` // of Every
-	Error   string      `json:"error,omitempty"`    // the row is not in order
+	LastRun *time.Time  `json:"last_run,omitempty"` // of Client.Every
+	Error   string      `json:"error,omitempty"`    // why the row is malformed
 }
 
 type keyText struct {
@@ -46,7 +46,7 @@ type placeText struct {
 	Session string    `json:"session,omitempty"`
 }
 
-// title is how people call the lock.
+// title returns the lock's name for people.
 func (d *lockDocument) title() string {
 	if d.Beside != nil {
 		return "beside " + d.Beside.PK + " " + d.Beside.SK
@@ -54,7 +54,7 @@ func (d *lockDocument) title() string {
 	return d.Name
 }
 
-// document describes a lock's row.
+// document describes a lock's row. bad is the error of a malformed row.
 func (s *store) document(r lock.Record, bad error) lockDocument {
 	d := lockDocument{Held: r.Held(), Fence: r.Fence, HoldMS: r.Hold, Forced: r.Forced, LastRun: moment(r.LastRun())}
 	if s.standsAlone(r) {
@@ -77,7 +77,7 @@ func (s *store) document(r lock.Record, bad error) lockDocument {
 	return d
 }
 
-// standsAlone reports whether the row is that of a lock with a name.
+// standsAlone reports whether the row belongs to a lock with a name.
 func (s *store) standsAlone(r lock.Record) bool {
 	key, err := s.locks.Key(lock.Name(r.Of))
 	return err == nil && key.PK == r.Partition
@@ -91,7 +91,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// ago is how long ago something was, for people.
+// ago formats how long ago t was, for people.
 func (s *store) ago(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -99,7 +99,7 @@ func (s *store) ago(t *time.Time) string {
 	return span(s.table.Now().Sub(*t))
 }
 
-// span is a duration in two units at most.
+// span formats a duration in two units at most.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {
@@ -115,7 +115,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
 }
 
-// source is which locks are walked: those of a partition, of the index, or of the whole table.
+// source returns which locks to list: those of a partition, of the index, or of the whole table.
 func (c *call) source(s *store) lock.Source {
 	switch {
 	case c.in != "":
@@ -126,7 +126,7 @@ func (c *call) source(s *store) lock.Source {
 	return lock.WholeTable()
 }
 
-// list reads locks, in the order of their names.
+// list reads the selected locks, sorted by name. Without --all it omits locks that nobody holds.
 func (c *call) list(ctx context.Context, s *store) (list []lockDocument, err error) {
 	list = []lockDocument{}
 	for r, err := range s.locks.List(ctx, c.source(s)) {
@@ -141,7 +141,7 @@ func (c *call) list(ctx context.Context, s *store) (list []lockDocument, err err
 	return list, nil
 }
 
-// sourceFlags select the locks.
+// sourceFlags adds the flags that select locks.
 func sourceFlags(f *flag.FlagSet, c *call) {
 	f.BoolVar(&c.all, "all", false, "also locks that nobody holds; reads the whole table")
 	f.StringVar(&c.in, "in", "", "only the locks in the item collection of the partition key `PK`")
@@ -195,7 +195,7 @@ func (c *call) with(ctx context.Context, f func(s *store) error) error {
 	return errors.Join(f(s), s.close(ctx))
 }
 
-// look reads one lock. One without a row is free.
+// look reads one lock. A lock without a row is free.
 func (c *call) look(ctx context.Context, s *store, target lock.Target) (lockDocument, error) {
 	r, err := s.locks.Inspect(ctx, target)
 	switch {
@@ -240,7 +240,7 @@ func showCommand() command {
 	}
 }
 
-// heldFor is how long a place has held. Those behind the first one do not have it on record: it is since they came.
+// heldFor returns how long a place has held. For places behind the first, which have no record of that, it is since they came.
 func (s *store) heldFor(d *lockDocument, place int) string {
 	if place == 0 {
 		return s.ago(d.Since)
@@ -320,7 +320,7 @@ func watch(ctx context.Context, c *call) error {
 		for {
 			list, err := c.watched(ctx, s)
 			if ctx.Err() != nil {
-				return nil // it was interrupted, which is how it ends
+				return nil // an interrupt is its ordinary end
 			}
 			if err != nil {
 				return err
@@ -337,7 +337,7 @@ func watch(ctx context.Context, c *call) error {
 	})
 }
 
-// watched are the locks that are shown.
+// watched reads the locks that are shown.
 func (c *call) watched(ctx context.Context, s *store) ([]lockDocument, error) {
 	if len(c.operands) == 0 {
 		return c.list(ctx, s)
@@ -352,7 +352,7 @@ func (c *call) watched(ctx context.Context, s *store) ([]lockDocument, error) {
 	return list, nil
 }
 
-// draw shows locks, unless nothing has changed. It returns what changes are measured by.
+// draw writes the locks. Text that does not go to a terminal is left out if only times have changed. It returns the new last.
 func (c *call) draw(s *store, list []lockDocument, last string) (string, error) {
 	text, err := json.Marshal(map[string]any{"at": s.table.Now().UTC(), "locks": list})
 	if err != nil {
@@ -381,7 +381,7 @@ func (c *call) draw(s *store, list []lockDocument, last string) (string, error) 
 	return last, nil
 }
 
-// lines are the tickets of locks, which change when a line does.
+// lines returns what draw compares: the name, fence, error and tickets of each lock, but no times.
 func lines(list []lockDocument) (all [][]string) {
 	for _, d := range list {
 		tickets := []string{d.title(), strconv.FormatInt(d.Fence, 10), d.Error}

@@ -18,18 +18,18 @@ import (
 	"github.com/mortise-go/mortise/internal/tty"
 )
 
-// Exit codes. Those of exec are the command's own otherwise.
+// Exit codes. Otherwise exec ends with the code of its command.
 const (
 	exitFailure     = 1
 	exitUsage       = 2
-	exitNotAcquired = 75 // exec: another holds the lock
-	exitLost        = 76 // exec, write: the lock is not held any more
-	exitRefused     = 77 // write: a condition of the transaction's own does not hold
-	exitUnknown     = 78 // write: whether it was applied is not known
-	exitExec        = 125
-	exitNotRunnable = 126
-	exitNoCommand   = 127
-	exitSignal      = 128 // and the signal's number
+	exitNotAcquired = 75  // exec: the lock was not acquired within --wait
+	exitLost        = 76  // exec, write: the lock was lost
+	exitRefused     = 77  // write: a condition in the transaction does not hold
+	exitUnknown     = 78  // write: the transaction may have been applied
+	exitExec        = 125 // exec: another error
+	exitNotRunnable = 126 // exec: the command cannot be run
+	exitNoCommand   = 127 // exec: the command was not found
+	exitSignal      = 128 // plus the signal's number
 )
 
 func main() {
@@ -50,7 +50,7 @@ func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, s
 		var stop func()
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		context.AfterFunc(ctx, stop) // a second one ends the program at once
+		context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	}
 	if err == nil {
 		err = c.command.run(ctx, c)
@@ -62,7 +62,7 @@ func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, s
 	return code
 }
 
-// exit is the end of the program with a code. Its error is nil where everything has been said.
+// exit is an error that ends the program with an exit code. err is nil if there is no message to print.
 type exit struct {
 	code int
 	err  error
@@ -77,7 +77,7 @@ func (e *exit) Error() string {
 
 func (e *exit) Unwrap() error { return e.err }
 
-// verdict is what an error means for people, and for a script.
+// verdict returns the exit code and the message for an error.
 func (c *call) verdict(ctx context.Context, err error) (code int, text string) {
 	if err == nil {
 		return 0, ""

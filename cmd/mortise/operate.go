@@ -21,9 +21,9 @@ type sessionDocument struct {
 	Owner string     `json:"owner"`
 	Holds []string   `json:"holds,omitempty"`
 	Waits []string   `json:"waits,omitempty"`
-	Until *time.Time `json:"until,omitempty"` // unless it is renewed
+	Until *time.Time `json:"until,omitempty"` // end of its lease, unless it is renewed
 	State string     `json:"state"`           // live, late, dead, gone
-	Asked int        `json:"asked,omitempty"` // questions that it has not answered yet
+	Asked int        `json:"asked,omitempty"` // requests that it has not answered yet
 }
 
 func sessionsCommand() command {
@@ -60,7 +60,7 @@ func sessionsCommand() command {
 	}
 }
 
-// sessions gathers the sessions that the tickets of locks depend on.
+// sessions reads the sessions of all places in the lines of the selected locks.
 func (c *call) sessions(ctx context.Context, s *store) ([]*sessionDocument, error) {
 	locks, err := c.list(ctx, s)
 	if err != nil {
@@ -130,7 +130,7 @@ func revokeCommand() command {
 	}
 }
 
-// holder is who holds the lock, for people: the first one, and how many others do.
+// holder returns who holds the lock, for people: the first holder, and how many others there are.
 func (d *lockDocument) holder() string {
 	switch d.Holders {
 	case 0:
@@ -203,7 +203,7 @@ func (c *call) force(ctx context.Context, s *store) error {
 		return err
 	}
 	return c.print(map[string]any{"taken": d}, func(w io.Writer) {
-		owner := "the holder" // of a row that is not in order
+		owner := "the holder" // of a malformed row, which has no Line here
 		for _, p := range d.Line[:d.Holders] {
 			if p.Ticket == ticket {
 				owner = p.Owner
@@ -213,7 +213,7 @@ func (c *call) force(ctx context.Context, s *store) error {
 	})
 }
 
-// firstText is the first element of the line of a row that is not in order, by which ForceRelease knows it.
+// firstText returns the first element of the line of a malformed row, or "". ForceRelease wants it in place of a ticket.
 func (s *store) firstText(ctx context.Context, target lock.Target) (string, error) {
 	key, err := s.locks.Key(target)
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *store) firstText(ctx context.Context, target lock.Target) (string, erro
 	return first.Value, nil
 }
 
-// agreed asks, on a terminal.
+// agreed asks a question on a terminal. Any answer but yes is an error.
 func (c *call) agreed(ctx context.Context, question string) error {
 	if _, terminal := c.width(c.stdin); !terminal || c.json {
 		return errors.New("nothing was done: say --yes where nobody can be asked")

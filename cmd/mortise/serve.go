@@ -38,7 +38,7 @@ func serveCommand() command {
 	}
 }
 
-// checkAddr refuses to be open to the network by accident.
+// checkAddr refuses an address that other machines can reach, unless --host shows that it is wanted.
 func (c *call) checkAddr() error {
 	host, _, err := net.SplitHostPort(c.addr)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *call) checkAddr() error {
 }
 
 func (c *call) serve(ctx context.Context, s *store) error {
-	// No list of migrations is known here: those that the table has are shown.
+	// This program has no list of migrations, so the page shows those that the table has records of.
 	m, err := migrations.New(s.table, s.locks, nil, migrations.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (c *call) serve(ctx context.Context, s *store) error {
 	}
 }
 
-// stop ends the open pages, and then the server.
+// stop ends the open pages first, since the server waits for their event streams, and then the server.
 func stop(ctx context.Context, server *http.Server, pages *console.Console, ended <-chan error) error {
 	err := pages.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)

@@ -20,13 +20,13 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Variables of the environment. Settings of keys and locks follow the prefixes.
+// Environment variables. envKeys, and envLock with "_", are prefixes of variables for single settings of keys and locks.
 const (
 	envTable  = "MORTISE_TABLE"
 	envScheme = "MORTISE_SCHEME"
 	envEngine = "MORTISE_ENGINE"
 	envKeys   = "MORTISE_KEYS_"
-	envLock   = "MORTISE_LOCK" // without a setting behind it: the lock's name, in the environment of exec's command
+	envLock   = "MORTISE_LOCK" // as a variable: the lock's name, which exec's command gets
 
 	envFence = "MORTISE_FENCE"
 	envGuard = "MORTISE_GUARD"
@@ -40,16 +40,16 @@ const (
 	demoTable  = "mortise-demo"
 )
 
-// closing bounds how long the program waits for its locks to be given up.
+// closing bounds the time for giving up locks, and for shutting a server down.
 const closing = 10 * time.Second
 
-// defaultLease is that of package lock. The times of exec go by it.
+// defaultLease is the default of package lock. It is set explicitly, since exec computes its times from the lease.
 const defaultLease = 20 * time.Second
 
-// settings say which table is meant, and what things are called in it.
+// settings identify the table, and the names that the application uses in it.
 type settings struct {
 	engine string
-	file   string // of the scheme; empty for none
+	file   string // path of the scheme file; empty if there is none
 	schema table.Schema
 	locks  lock.Config
 }
@@ -70,7 +70,7 @@ type schemeFile struct {
 	} `json:"indexes"`
 }
 
-// settings reads flags, the environment, and the file.
+// settings reads flags, the environment and the scheme file. Flags go before the environment, and that before the file.
 func (c *call) settings() (s settings, err error) {
 	var file schemeFile
 	if s.file = cmp.Or(c.scheme, c.env(envScheme)); s.file != "" {
@@ -113,7 +113,7 @@ func (c *call) settings() (s settings, err error) {
 	return s, nil
 }
 
-// readScheme reads the file of --scheme. Keys and settings of locks refuse what they do not know themselves.
+// readScheme reads the file of --scheme. It refuses unknown members; in keys and lock, their UnmarshalJSON does.
 func readScheme(name string) (file schemeFile, err error) {
 	text, err := os.ReadFile(name) //nolint:gosec // a file that the caller names
 	if err != nil {
@@ -130,7 +130,7 @@ func readScheme(name string) (file schemeFile, err error) {
 	return file, nil
 }
 
-// overlay puts what the environment names over what the file does.
+// overlay replaces settings from the file by those from the environment.
 func (c *call) overlay(file *schemeFile) error {
 	set := map[string]string{}
 	for _, entry := range c.environ {
@@ -159,10 +159,10 @@ func (c *call) overlay(file *schemeFile) error {
 	if text, err = locks.MarshalJSON(); err != nil {
 		return err
 	}
-	return file.Lock.UnmarshalJSON(text) // settings that are not mentioned stay as they are
+	return file.Lock.UnmarshalJSON(text) // settings that text does not have stay as they are
 }
 
-// engineName is aws, demo, or a URL.
+// engineName returns aws, demo, or a URL.
 func (c *call) engineName() (string, error) {
 	name := cmp.Or(c.engine, c.env(envEngine), engineAWS)
 	if name == engineAWS || name == engineDemo {
@@ -175,16 +175,16 @@ func (c *call) engineName() (string, error) {
 	return name, nil
 }
 
-// store is the table, opened, and its locks.
+// store is the open table, and a client of its locks.
 type store struct {
 	settings
-	endpoint string // by which other processes reach the engine: a URL, or aws
+	endpoint string // value of --engine for other processes, if shared: a URL, or aws
 	table    *table.Table
 	locks    *lock.Client
-	end      func() error // of the engine
+	end      func() error // ends the engine
 }
 
-// open opens the table of the flags. An engine of this process's own is served to others where it is shared.
+// open opens the table that the flags name. With shared, other processes can reach the demo engine of this process.
 func (c *call) open(ctx context.Context, shared bool) (*store, error) {
 	s, err := c.settings()
 	if err != nil {
@@ -215,7 +215,7 @@ func (s settings) open(ctx context.Context, shared bool) (*store, error) {
 		err = o.table.Ensure(ctx)
 	}
 	if err == nil {
-		s.locks.Logger = slog.New(slog.DiscardHandler) // what people should know is said by the commands
+		s.locks.Logger = slog.New(slog.DiscardHandler) // the commands print what people have to know
 		o.locks, err = lock.New(o.table, s.locks)
 	}
 	if err != nil {
@@ -224,7 +224,7 @@ func (s settings) open(ctx context.Context, shared bool) (*store, error) {
 	return o, nil
 }
 
-// close gives all locks up, also where ctx has ended.
+// close gives up all locks, even if ctx has ended, and ends the engine.
 func (s *store) close(ctx context.Context) error { return s.closeWithin(ctx, closing) }
 
 func (s *store) closeWithin(ctx context.Context, d time.Duration) error {
@@ -233,7 +233,7 @@ func (s *store) closeWithin(ctx context.Context, d time.Duration) error {
 	return errors.Join(s.locks.Close(ctx), s.end())
 }
 
-// inherited is the environment by which programs that exec starts find the same table.
+// inherited returns the environment variables with which programs that exec starts find the same table.
 func (s *store) inherited() ([]string, error) {
 	list := []string{envEngine + "=" + s.endpoint, envTable + "=" + s.table.Name()}
 	if s.file != "" {
@@ -246,7 +246,7 @@ func (s *store) inherited() ([]string, error) {
 	return list, nil
 }
 
-// target is the lock that the command names.
+// target returns the lock that the command names.
 func (c *call) target() lock.Target {
 	if !c.beside.IsZero() {
 		return lock.Beside(c.beside)
@@ -254,7 +254,7 @@ func (c *call) target() lock.Target {
 	return lock.Name(c.operands[0])
 }
 
-// targetName is how people call it.
+// targetName returns the lock's name for people.
 func (c *call) targetName() string {
 	if !c.beside.IsZero() {
 		return c.beside.PK + " " + c.beside.SK

@@ -19,10 +19,10 @@ import (
 // watchdogName is the argument that makes this program a watchdog.
 const watchdogName = "exec-watchdog"
 
-// A watchdog is a second process of this program. The first one tells it again and again until when the command may live. If
-// it hears nothing it kills the command: at that moment where the first one is stopped or hangs, at once where it is gone.
+// A watchdog is a second process of this program. The first process tells it again and again until when the command may live.
+// If that time passes, since the first process is stopped or hangs, or if that process is gone, it kills the command.
 
-// dog is the watchdog, as the first process has it.
+// dog is the watchdog as the first process sees it.
 type dog struct {
 	cmd  *exec.Cmd
 	pipe *os.File
@@ -50,8 +50,8 @@ func startDog(stderr io.Writer) (*dog, error) {
 	return d, nil
 }
 
-// tell tells the watchdog which group it watches over, and when that has to be dead: by the wall clock, and in how long. It does
-// not wait for a watchdog that is stopped and whose pipe is full: that one knows of a moment before.
+// tell tells the watchdog which group to watch and when the group must be dead: by the wall clock, and in how long. If the pipe
+// is full, since the watchdog is stopped, tell does not wait: the watchdog then keeps an earlier deadline.
 func (d *dog) tell(group int, end deadline) error {
 	raw, err := d.pipe.SyscallConn()
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *dog) tell(group int, end deadline) error {
 	var failed error
 	text := fmt.Appendf(nil, "%d %d %d\n", group, end.at.UnixNano(), time.Until(end.at))
 	err = raw.Write(func(fd uintptr) bool {
-		_, failed = syscall.Write(int(fd), text) // at once: it is less than a pipe takes or refuses as a whole
+		_, failed = syscall.Write(int(fd), text) // atomic: a pipe takes or refuses so few bytes as a whole
 		return true
 	})
 	if errors.Is(failed, syscall.EAGAIN) {
@@ -69,14 +69,14 @@ func (d *dog) tell(group int, end deadline) error {
 	return errors.Join(err, failed)
 }
 
-// stop ends the watchdog, which has nothing to watch over any more.
+// stop ends the watchdog when there is nothing left to watch.
 func (d *dog) stop() {
 	_ = d.cmd.Process.Kill()
-	_ = d.cmd.Wait() // killed
+	_ = d.cmd.Wait() // its error is that it was killed
 	_ = d.pipe.Close()
 }
 
-// watchdog is the life of one.
+// watchdog runs a watchdog. from has the lines that tell writes; its end means that the first process is gone.
 func watchdog(from io.Reader, stderr io.Writer) int {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2)
 	lines := make(chan string)
@@ -86,7 +86,7 @@ func watchdog(from io.Reader, stderr io.Writer) int {
 			lines <- s.Text()
 		}
 	}()
-	const often, seldom = 5 * time.Millisecond, 250 * time.Millisecond // the wall clock can jump, so it is looked at
+	const often, seldom = 5 * time.Millisecond, 250 * time.Millisecond // between two checks: the wall clock can jump, and no timer notices
 	group, why := 0, "is gone"
 	wall, end := deadline{}, deadline{}
 	for {

@@ -42,7 +42,7 @@ kept in order: one without an answer may be applied after a later one.`,
 	}
 }
 
-// writeDocument is what became of a transaction.
+// writeDocument is the result of a transaction as JSON.
 type writeDocument struct {
 	Written bool            `json:"written"`
 	Lost    bool            `json:"lost,omitempty"`
@@ -50,10 +50,10 @@ type writeDocument struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-// refusedAction is one whose condition did not hold.
+// refusedAction is an action whose condition did not hold.
 type refusedAction struct {
 	Action int             `json:"action"`          // counted from 0
-	Found  json.RawMessage `json:"found,omitempty"` // the item that stood there
+	Found  json.RawMessage `json:"found,omitempty"` // the item that was found, if there was one
 }
 
 func write(ctx context.Context, c *call) error {
@@ -111,7 +111,7 @@ func readAll(name string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(name) //nolint:gosec // a file that the caller names
 }
 
-// judge is what became of a transaction of some actions, with the guard behind them.
+// judge turns the error of a transaction into its result. actions is the number of actions; the guard is the operation after them.
 func judge(ctx context.Context, err error, actions int) (d writeDocument, _ error) {
 	if err == nil {
 		return writeDocument{Written: true}, nil
@@ -131,7 +131,7 @@ func judge(ctx context.Context, err error, actions int) (d writeDocument, _ erro
 	}
 	code := exitFailure
 	switch {
-	case d.Lost: // for good: the ticket never stands first under this fence again
+	case d.Lost: // final, even if an earlier attempt is pending: the ticket never stands first under this fence again
 		code, err = exitLost, errors.New("the lock is not held any more: nothing was written")
 	case len(d.Refused) > 0 && !pending:
 		code, err = exitRefused, fmt.Errorf("the condition of action %d does not hold (counted from 0): nothing was written", d.Refused[0].Action)

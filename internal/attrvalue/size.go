@@ -12,19 +12,19 @@ import (
 
 // Limits of values. Source: Developer Guide, "Quotas in Amazon DynamoDB".
 const (
-	maxDepth  = 32   // of documents in one another
-	maxDigits = 38   // significant ones of a number
-	leastExp  = -130 // of a number's first digit
+	maxDepth  = 32   // levels of nested values
+	maxDigits = 38   // significant digits of a number
+	leastExp  = -130 // decimal exponent of a number's first digit
 	mostExp   = 125
 )
 
-// Size is the size of a value in bytes, as DynamoDB counts it. It refuses values that DynamoDB would
-// refuse, as far as table.Encode has not. Errors do not quote the value.
+// Size returns the size of a value in bytes, as DynamoDB counts it. It refuses values that DynamoDB would refuse, unless table.Encode has
+// refused them before. Errors do not quote the value.
 //
 // Source: Developer Guide, "DynamoDB item sizes and formats".
 func Size(av types.AttributeValue) (int, error) { return measure(av, 1) }
 
-// ItemSize is the size of an item: of its names and its values.
+// ItemSize returns the size of an item: the sizes of its names and values.
 func ItemSize(item map[string]types.AttributeValue) (size int, err error) {
 	for name, av := range item {
 		n, err := Size(av)
@@ -88,8 +88,8 @@ func measure(av types.AttributeValue, depth int) (size int, err error) {
 	return 0, fmt.Errorf("a value of the unknown type %T", av)
 }
 
-// measureSet refuses empty sets and elements that are there twice. same makes equal of
-// elements what DynamoDB takes for equal.
+// measureSet refuses empty sets and duplicate elements. measured returns the same text (same) for elements that DynamoDB considers
+// equal.
 func measureSet[E any](list []E, measured func(E) (same string, size int, err error)) (size int, err error) {
 	if len(list) == 0 {
 		return 0, errors.New("an empty set")
@@ -109,8 +109,8 @@ func measureSet[E any](list []E, measured func(E) (same string, size int, err er
 	return size, nil
 }
 
-// measureNumber takes half a byte per significant decimal digit, counted in pairs around the
-// decimal point, and up to two more.
+// measureNumber returns a text that is the same for equal numbers, and the size: one byte for each pair of significant digits, counted
+// from the decimal point, plus one, and one for a minus sign.
 func measureNumber(text string) (same string, size int, err error) {
 	errNumber := errors.New("a number that DynamoDB cannot hold")
 	rest, negative := strings.CutPrefix(text, "-")
@@ -130,7 +130,7 @@ func measureNumber(text string) (same string, size int, err error) {
 		return "", 0, errNumber
 	}
 	significant := strings.TrimLeft(digits, "0")
-	point := len(whole) - (len(digits) - len(significant)) + exp // before which digit it stands
+	point := len(whole) - (len(digits) - len(significant)) + exp // number of significant digits before it; negative: zeros after it
 	significant = strings.TrimRight(significant, "0")
 	if significant == "" {
 		return "0", 1, nil
@@ -139,7 +139,7 @@ func measureNumber(text string) (same string, size int, err error) {
 		return "", 0, errNumber
 	}
 	length := len(significant)
-	if point&1 != 0 { // the first pair is half empty
+	if point&1 != 0 { // the first pair has only one digit
 		length++
 	}
 	size = (length+1)/2 + 1

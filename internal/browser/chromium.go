@@ -16,7 +16,7 @@ import (
 // ErrNoBrowser reports that there is no Chromium on this machine.
 var ErrNoBrowser = errors.New("no chromium on this machine: `make browser` installs it")
 
-// path is where Chromium is.
+// path returns the path of Chromium.
 func path() (string, error) {
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
 		if name == "" {
@@ -29,7 +29,7 @@ func path() (string, error) {
 	return "", ErrNoBrowser
 }
 
-// Open starts a Chromium of its own, with a profile that is deleted at the end. Close ends it.
+// Open starts a Chromium with a new profile. closeIt ends it and deletes the profile.
 func Open(ctx context.Context) (tab context.Context, closeIt func(), err error) {
 	program, err := path()
 	if err != nil {
@@ -50,7 +50,7 @@ func Open(ctx context.Context) (tab context.Context, closeIt func(), err error) 
 	closeIt = func() {
 		cancel()
 		stop()
-		_ = os.RemoveAll(profile) // of a browser that has ended
+		_ = os.RemoveAll(profile) // the browser has ended and does not use it any more
 	}
 	if err := chromedp.Do(tab); err != nil {
 		closeIt()
@@ -59,7 +59,7 @@ func Open(ctx context.Context) (tab context.Context, closeIt func(), err error) 
 	return tab, closeIt, nil
 }
 
-// Screen makes the tab a screen of a size, light or dark.
+// Screen sets the tab's size in pixels, its scale, and its colour scheme, light or dark.
 func Screen(width, height int64, scale float64, dark bool) chromedp.Action[chromedp.Void] {
 	scheme := "light"
 	if dark {

@@ -1,3 +1,3 @@
-// Package browser shows the console in a real Chromium: tests of what only a browser can tell, and the picture for the
-// documentation (cmd/picture).
+// Package browser shows the console in a real Chromium: for tests that need a browser, and for the picture in the documentation
+// (cmd/picture).
 package browser

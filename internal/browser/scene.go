@@ -19,11 +19,11 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Marker is part of every payload and of every attribute that is not a key.
+// Marker is part of every payload and of every text attribute outside of primary keys, so tests can find values on pages.
 const Marker = "m4rker"
 
-// Scene is a table of a shop in this process, with locks that are held and awaited, a migration under way, and a console
-// that shows it.
+// Scene is the table of a shop in this process, with locks, a migration that is running, and a console that shows them. Hold adds locks
+// with holders and waiters.
 type Scene struct {
 	Table  *table.Table
 	URL    string // of the console; ends with a slash
@@ -33,14 +33,14 @@ type Scene struct {
 	cancel  context.CancelFunc
 	clients map[string]*lock.Client // by owner
 	console *console.Console
-	ended   chan struct{} // the migration has
-	passed  atomic.Int64  // how far the scene's clock is ahead
+	ended   chan struct{} // closed when the migrations have ended
+	passed  atomic.Int64  // nanoseconds by which the scene's clock is ahead
 }
 
 // Now is the time by the scene's clock.
 func (s *Scene) Now() time.Time { return time.Now().Add(time.Duration(s.passed.Load())) }
 
-// Pass lets time pass, so that what is held looks older. All of it has to be less than a lease.
+// Pass advances the scene's clock, so that locks look older. The sum of all calls must be less than a lease, which is 1 h.
 func (s *Scene) Pass(d time.Duration) { s.passed.Add(int64(d)) }
 
 // Customer is a type of the shop.
@@ -51,7 +51,7 @@ type Customer struct {
 	Mail   string `dynamo:"mail"`
 }
 
-// Order is another one.
+// Order is another type of the shop.
 type Order struct {
 	Tenant  string `dynamo:"tenant"`
 	ID      int    `dynamo:"id"`
@@ -60,7 +60,7 @@ type Order struct {
 	Version int64  `dynamo:"version"`
 }
 
-// NewScene begins one. With showData its console shows values.
+// NewScene returns a new scene. With showData, its console shows values.
 func NewScene(ctx context.Context, showData bool) (*Scene, error) {
 	s := &Scene{clients: map[string]*lock.Client{}, ended: make(chan struct{})}
 	tbl, err := table.Open(tabletest.NewEngine(tabletest.WithClock(s.Now)).Client(), table.Schema{
@@ -121,7 +121,7 @@ func (s *Scene) set(showData bool) error {
 	return nil
 }
 
-// migrate begins migrations, the third of which does not come to its end.
+// migrate starts the migrations. The third one stays in its backfill until the scene is closed.
 func (s *Scene) migrate() (*migrations.Migrator, error) {
 	nothing := func(context.Context, *migrations.Run) error { return nil }
 	stuck := make(chan struct{}, 1)
@@ -154,7 +154,7 @@ func (s *Scene) migrate() (*migrations.Migrator, error) {
 	s.ended = make(chan struct{})
 	go func() {
 		defer close(s.ended)
-		_, _ = m.Up(s.ctx) // ends with the scene
+		_, _ = m.Up(s.ctx) // fails when the scene is closed
 	}()
 	select {
 	case <-stuck:
@@ -164,7 +164,7 @@ func (s *Scene) migrate() (*migrations.Migrator, error) {
 	}
 }
 
-// Client is the client of one process.
+// Client returns the lock client of an owner. Each owner stands for one process, and has one client.
 func (s *Scene) Client(owner string) *lock.Client {
 	c := s.clients[owner]
 	if c == nil {
@@ -178,7 +178,7 @@ func (s *Scene) Client(owner string) *lock.Client {
 	return c
 }
 
-// Hold has the processes enter the line of a lock in their order, with some time between them. The first one holds it.
+// Hold makes the owners enter the line of a lock in the given order, with time between them. The first one holds the lock.
 func (s *Scene) Hold(target lock.Target, between time.Duration, owners ...string) (*lock.Lease, error) {
 	lease, err := s.Client(owners[0]).Acquire(s.ctx, target, lock.WithData(Marker))
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Scene) Hold(target lock.Target, between time.Duration, owners ...string
 	for i, owner := range owners[1:] {
 		s.Pass(between)
 		c := s.Client(owner)
-		go func() { _, _ = c.Acquire(s.ctx, target) }() // ends with the scene
+		go func() { _, _ = c.Acquire(s.ctx, target) }() // waits until the scene is closed
 		for {
 			r, err := c.Inspect(s.ctx, target)
 			if err != nil {
@@ -202,7 +202,7 @@ func (s *Scene) Hold(target lock.Target, between time.Duration, owners ...string
 	return lease, nil
 }
 
-// Silence makes a holder look as if its process had died.
+// Silence makes a lock's holder look as if its process had died: its session expired the given time ago.
 func (s *Scene) Silence(target lock.Target, ago time.Duration) error {
 	r, err := s.Client("operator").Inspect(s.ctx, target)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package cli is how the commands of this module are called: what is wrong with a call is one
-// line and exit code 2, and help is no failure.
+// Package cli reads the arguments of this module's commands. A wrong call prints one line and ends with exit code 2. A call for help ends
+// with exit code 0.
 package cli
 
 import (
@@ -13,12 +13,11 @@ import (
 	"strings"
 )
 
-// Settings are what a command was called with: what parse makes of the arguments and the
-// flags that it adds to f. Where that is an error, or the usage is asked for, the process
-// ends here.
+// Settings returns the settings with which a command was called. parse adds flags to f and reads the arguments. If it returns an error,
+// Settings prints it, or the usage and the flags if the call asks for help, and ends the process.
 func Settings[S any](f *flag.FlagSet, name, usage string, parse func(*flag.FlagSet, []string) (S, error)) S {
 	f.Init(name, flag.ContinueOnError)
-	f.SetOutput(io.Discard) // else a wrong flag prints them all
+	f.SetOutput(io.Discard) // otherwise a wrong flag would print all flags
 	s, err := parse(f, os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -33,13 +32,12 @@ func Settings[S any](f *flag.FlagSet, name, usage string, parse func(*flag.FlagS
 	return s
 }
 
-// Seeds is a flag.Value: the first and the last of some seeds, written as 0-99. The zero value is
-// none but 0.
+// Seeds is a flag.Value with a range of seeds: the first and the last one, such as 0-99. The zero value contains only seed 0.
 type Seeds struct{ First, Last uint64 }
 
 func (s *Seeds) String() string { return fmt.Sprintf("%d-%d", s.First, s.Last) }
 
-// Set is for package flag.
+// Set implements flag.Value.
 func (s *Seeds) Set(text string) error {
 	first, last, _ := strings.Cut(text, "-")
 	var errs [2]error
@@ -54,7 +52,7 @@ func (s *Seeds) Set(text string) error {
 	return nil
 }
 
-// All are the seeds in their order.
+// All returns the seeds in ascending order.
 func (s Seeds) All() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for seed := s.First; yield(seed) && seed < s.Last; seed++ {
@@ -62,14 +60,14 @@ func (s Seeds) All() iter.Seq[uint64] {
 	}
 }
 
-// Given are the flags that were.
+// Given returns the names of the flags that the call has set.
 func Given(f *flag.FlagSet) map[string]bool {
 	given := map[string]bool{}
 	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	return given
 }
 
-// Parse is f.Parse for commands that take flags alone.
+// Parse is f.Parse for commands with flags only. It refuses other arguments.
 func Parse(f *flag.FlagSet, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err

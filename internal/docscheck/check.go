@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Problem is something on a page that is not so.
+// Problem is a mistake on a page, or in a comment.
 type Problem struct {
 	Page string
 	Line int
@@ -28,10 +28,10 @@ type Repository struct {
 	make  makefile
 }
 
-// history is the page that names what is gone.
+// history is the page that may name what no longer exists.
 const history = "CHANGELOG.md"
 
-// skipped are directories whose files are not the repository's own.
+// skipped are files and directories that are not part of the repository.
 var skipped = []string{".git", "bin", "node_modules"}
 
 // Open reads the repository in a directory.
@@ -70,8 +70,8 @@ func Open(root string) (*Repository, error) {
 	return r, err
 }
 
-// Check reports what is wrong with the pages, sorted by page and line. It runs nothing but programs of the repository
-// with -h, to learn their flags.
+// Check returns the problems of all pages, sorted by page and line. It runs no commands of the pages, and only asks programs of the
+// repository for their help, to learn their flags.
 func (r *Repository) Check() []Problem {
 	var all []Problem
 	for _, p := range r.pages {
@@ -96,8 +96,8 @@ func (r *Repository) Check() []Problem {
 
 type reporter func(line int, format string, args ...any)
 
-// exists reports whether there is such a file or directory; a name may have the wildcards of path.Match, or "..." for
-// the packages below.
+// exists reports whether a file or directory exists. The name may have wildcards of path.Match, or end in "/..." for a directory and all
+// below it.
 func (r *Repository) exists(name string) bool {
 	name = path.Clean(strings.TrimSuffix(name, "/..."))
 	if r.files[name] {
@@ -114,7 +114,7 @@ func (r *Repository) exists(name string) bool {
 	return false
 }
 
-// read is the text of a file of the repository.
+// read returns the text of a file of the repository.
 func (r *Repository) read(name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.root, filepath.FromSlash(name)))
 	return string(text), err

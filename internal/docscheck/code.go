@@ -11,23 +11,23 @@ import (
 
 const module = "github.com/mortise-go/mortise"
 
-// code is what the Go files of the repository declare.
+// code contains the declarations of the repository's Go files.
 type code struct {
-	packages map[string]*pkg // by directory
-	byName   map[string]*pkg // the public ones, by the name of the package
-	internal map[string]*pkg // the same of those in internal
-	tests    map[string]bool // names of tests, benchmarks, fuzz targets and examples
-	testsIn  map[string][]string
+	packages map[string]*pkg     // by directory
+	byName   map[string]*pkg     // public packages, by name
+	internal map[string]*pkg     // packages directly in an internal directory or in internal/proof, by name
+	tests    map[string]bool     // names of tests, benchmarks, fuzz targets and examples
+	testsIn  map[string][]string // the same, by directory
 	fset     *token.FileSet
-	files    map[string]*ast.File
+	files    map[string]*ast.File // by path
 }
 
 // pkg is a package.
 type pkg struct {
 	dir, name string
 	public    bool
-	names     map[string]bool // exported: T, F, T.Method, T.Field
-	types     map[string]bool
+	names     map[string]bool // exported names: T, F, T.Method, T.Field
+	types     map[string]bool // true for exported types
 }
 
 func readCode(root string, files map[string]bool) (*code, error) {
@@ -132,7 +132,7 @@ func (p *pkg) export(name string) {
 	p.names[name] = true
 }
 
-// receiver is the name of the type of a receiver, or of an embedded field.
+// receiver returns the name of the type of a receiver or of an embedded field.
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -149,8 +149,8 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// has reports whether a name such as lock.Lease.Write, Lease.Write or lock.New is exported: by the package named, or by
-// the package of the page's directory, or by any public one.
+// has reports whether a name such as lock.Lease.Write, Lease.Write or lock.New is exported. A name without a package belongs to the
+// package in the page's directory if that has the type, and otherwise to any public package.
 func (c *code) has(page, name string) bool {
 	first, rest, _ := strings.Cut(name, ".")
 	if !ast.IsExported(first) {
@@ -171,7 +171,7 @@ func (c *code) has(page, name string) bool {
 	return false
 }
 
-// isType reports whether a public package, or that of the page's directory, exports a type of that name.
+// isType reports whether a public package, or the package in the page's directory, exports a type with the name.
 func (c *code) isType(page, name string) bool {
 	if own := c.packages[path.Dir(page)]; own != nil && own.types[name] {
 		return true
@@ -184,7 +184,7 @@ func (c *code) isType(page, name string) bool {
 	return false
 }
 
-// declaration is where a declaration of a file begins and ends, its comment included; lines count from 1.
+// declaration returns the first and the last line of a declaration with its comment. Lines count from 1.
 func (c *code) declaration(file, name string) (first, last int, ok bool) {
 	f := c.files[file]
 	if f == nil {

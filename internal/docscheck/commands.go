@@ -32,10 +32,10 @@ func readMakefile(name string) (makefile, error) {
 	return m, err
 }
 
-// shells are the languages of blocks with commands. A block without a language is one where it begins with a command of ours.
+// shells are the languages of blocks with commands. Blocks without a language can contain commands, too.
 var shells = []string{"sh", "shell", "bash", "console"}
 
-// commands checks the commands in blocks and between backticks.
+// commands checks the commands in blocks and in code spans.
 func (r *Repository) commands(p *page, report reporter) {
 	for _, s := range p.spans {
 		if strings.HasPrefix(s.text, "make ") || strings.HasPrefix(s.text, "go run ") || strings.HasPrefix(s.text, "go test ") {
@@ -52,10 +52,10 @@ func (r *Repository) commands(p *page, report reporter) {
 	}
 }
 
-// line checks the commands of one line, as far as they are commands that this repository defines.
+// line checks those commands of a line that this repository defines. It ignores all others.
 func (r *Repository) line(text string, line int, report reporter) {
 	for _, words := range commandsOf(text) {
-		for len(words) > 0 && strings.Contains(words[0], "=") { // of the environment
+		for len(words) > 0 && strings.Contains(words[0], "=") { // skip variables of the environment
 			words = words[1:]
 		}
 		switch {
@@ -84,10 +84,10 @@ func (r *Repository) makes(words []string, line int, report reporter) {
 	}
 }
 
-// command is the one that users install, and call by its name. Its first argument is a subcommand, with flags of its own.
+// command is the directory of the command that users install. They call it by its name, with a subcommand that has its own flags.
 const command = "cmd/mortise"
 
-// runs checks a command of the repository: that it exists, and has the flags.
+// runs checks a call of a command of the repository: that the command exists and has the flags.
 func (r *Repository) runs(dir string, args []string, line int, report reporter) {
 	p := r.code.packages[path.Clean(dir)]
 	if p == nil || p.name != "main" {
@@ -128,7 +128,7 @@ var (
 	helpLock sync.Mutex
 )
 
-// help is what a command prints when it is asked for its flags.
+// help returns what a command prints with the arguments ask, which ask for its flags. It runs each call once.
 func (r *Repository) help(dir string, ask ...string) string {
 	helpLock.Lock()
 	defer helpLock.Unlock()
@@ -138,12 +138,12 @@ func (r *Repository) help(dir string, ask ...string) string {
 	}
 	cmd := exec.Command("go", strings.Fields(call)...) //nolint:gosec,noctx // a package of the repository; it ends at once
 	cmd.Dir = r.root
-	out, _ := cmd.CombinedOutput() // -h ends with an exit code of its own
+	out, _ := cmd.CombinedOutput() // with -h, the exit code may be an error
 	helpOf[r.root+call] = string(out)
 	return string(out)
 }
 
-// tests checks that the packages exist, and that each alternative of -run is the name of a test in them.
+// tests checks that the packages exist, and that each alternative of -run matches the name of a test in one of them.
 func (r *Repository) tests(words []string, line int, report reporter) {
 	var dirs []string
 	var run string
@@ -184,8 +184,8 @@ func (r *Repository) hasTest(dir string, pattern *regexp.Regexp) bool {
 	return false
 }
 
-// commandsOf are the words of the commands of a line. Quotes hold words together. What follows # is a comment, and what
-// follows > is where the output goes.
+// commandsOf returns the words of each command of a line. A quoted text is part of one word. The line ends at #, which begins a comment,
+// and at < or >, which redirect input and output.
 func commandsOf(text string) (list [][]string) {
 	var words []string
 	var word strings.Builder

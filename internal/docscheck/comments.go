@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// commentLink is a link of Go's documentation comments: [Name], [Type.Member], [pkg.Name] or [pkg.Type.Member].
+// commentLink matches a link of Go doc comments: [Name], [Type.Member], [pkg.Name] or [pkg.Type.Member].
 var commentLink = regexp.MustCompile(`(?:^|[\s(*])\[\*?((?:[a-z]\w*\.)?[A-Z]\w*(?:\.[A-Z]\w*)?)\]`)
 
-// Comments reports links in comments of the public packages to names that do not exist.
+// Comments returns a problem for each link in a comment of a public package to a name that does not exist.
 func (r *Repository) Comments() []Problem {
 	var all []Problem
 	for file, f := range r.code.files {
@@ -38,8 +38,8 @@ func (r *Repository) Comments() []Problem {
 	return all
 }
 
-// resolves reports whether a link leads somewhere: to an exported name of the package, or of another one of ours. Packages of
-// others have to be imported by the file, and are not looked into.
+// resolves reports whether a link leads to an exported name of the package, or of another public one. For other packages it is enough
+// that the file imports the package or that it is a known one: their names are not checked.
 func (c *code) resolves(p *pkg, f *ast.File, name string) bool {
 	first, rest, qualified := strings.Cut(name, ".")
 	if !qualified || ast.IsExported(first) {

@@ -1,20 +1,20 @@
 // Package docscheck checks the Markdown pages of this repository against its code. It reports
 //
 //   - links to files, headings and Go declarations that do not exist,
-//   - snippets of Go that differ from the compiled code that they are taken from,
+//   - snippets of Go that differ from the compiled code from which they are taken,
 //   - commands with make targets, packages, tests or flags that do not exist,
 //   - code spans with names of packages, types, functions, methods, fields, tests or files that do not exist,
-//   - error texts of the code that the page for troubleshooting does not explain,
+//   - error texts in the code that the troubleshooting page does not explain,
 //   - links in the comments of public packages to names that do not exist.
 //
-// Snippets and commands have markers, which are comments that Markdown does not show, directly before their block:
+// Blocks with snippets or commands have markers. A marker is an HTML comment directly before its block:
 //
-//	<!-- from: lock/readme_test.go -->           the lines stand together in that file
-//	<!-- from: lock/readme_test.go#Account -->   and within that declaration
-//	<!-- whole: example/northwind/main.go -->    all Go blocks of the page that follow are that file, from its first line to its last
-//	<!-- save: hello/main.go -->                 the block is written into that file before the commands below it run
-//	<!-- run: mortise -->                        the commands run in that directory; a block of text after it is what they print
+//	<!-- from: lock/readme_test.go -->           the block is a sequence of lines of that file
+//	<!-- from: lock/readme_test.go#Account -->   the lines are in that declaration
+//	<!-- whole: example/northwind/main.go -->    this Go block and the following ones, without those with from, are that whole file
+//	<!-- save: hello/main.go -->                 the block is written to that file before the commands below it run
+//	<!-- run: mortise -->                        the commands run in that directory; a text block after them is their output
 //
-// The directories of save and run are within a directory of the page's own, in which "mortise" is the checkout. The test
-// of this package runs the check: `make docs-check`.
+// The paths of save and run are relative to a new directory for each page, in which "mortise" is a link to the checkout. The test of this
+// package runs the check: `make docs-check`.
 package docscheck

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// links checks the links of a page within the repository, and those to package documentation. Links to other sites are
-// not followed.
+// links checks a page's links to files of the repository and to its packages on pkg.go.dev, and links of Go doc comments. It does not
+// follow links to other sites.
 func (r *Repository) links(p *page, report reporter) {
 	for _, l := range p.links {
 		u, err := url.Parse(l.to)
@@ -33,7 +33,7 @@ func (r *Repository) links(p *page, report reporter) {
 	}
 }
 
-// docLink is a link of Go's documentation comments. Markdown shows it as text.
+// docLink matches a link of Go doc comments, such as [lock.Lease]. In Markdown it is plain text.
 var docLink = regexp.MustCompile(`\[\*?((?:[a-z]\w*\.)?[A-Z]\w*\.[A-Z]\w*|[a-z]\w*\.[A-Z]\w*)\]`)
 
 func (r *Repository) fileLink(p *page, l link, u *url.URL, report reporter) {

@@ -13,12 +13,12 @@ var (
 	fileName  = regexp.MustCompile(`^[\w.*/-]+\.(?:md|go|json|pml|txt|jsonl|svg)$`)
 )
 
-// receivers are the names that variables of our types have on the pages.
+// receivers are the names of variables on the pages, with their types.
 var receivers = map[string]string{
 	"lease": "lock.Lease", "locks": "lock.Client", "tbl": "table.Table", "engine": "tabletest.Engine", "migrator": "migrations.Migrator",
 }
 
-// names checks what stands between backticks on a page: names of Go, of tests and of files.
+// names checks the code spans of a page that are Go names, names of tests, or names of files.
 func (r *Repository) names(p *page, report reporter) {
 	for _, s := range p.spans {
 		text := strings.TrimSpace(s.text)
@@ -39,7 +39,7 @@ func (r *Repository) names(p *page, report reporter) {
 	}
 }
 
-// looksOurs reports whether a text is a path that begins with a directory of the repository.
+// looksOurs reports whether a text looks like a path that begins with a directory of the repository.
 func (r *Repository) looksOurs(text string) bool {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(text, "./"), "/")
 	return r.files[first] && rest != "" && !strings.ContainsAny(text, " <>{}|$") && !placeholder.MatchString(text)
@@ -54,7 +54,7 @@ func (r *Repository) fileSpan(p *page, name string, line int, report reporter) {
 			return
 		}
 	}
-	for file := range r.files { // a page may leave out the directory
+	for file := range r.files { // a page may omit the directory
 		if strings.HasSuffix(file, "/"+name) {
 			return
 		}
@@ -64,7 +64,7 @@ func (r *Repository) fileSpan(p *page, name string, line int, report reporter) {
 	}
 }
 
-// pageDefines reports whether a page saves a file of that name.
+// pageDefines reports whether a page saves a file with the name.
 func (r *Repository) pageDefines(p *page, name string) bool {
 	for i := range p.blocks {
 		if file, ok := p.blocks[i].marker("save"); ok && (file == name || path.Base(file) == name) {
@@ -74,7 +74,7 @@ func (r *Repository) pageDefines(p *page, name string) bool {
 	return false
 }
 
-// name checks first.rest, where rest is a name, or a type and a member.
+// name checks the name first.rest. rest is a name, or a type and a member.
 func (r *Repository) name(p *page, first, rest string, line int, report reporter) {
 	full := first + "." + rest
 	switch c := r.code; {
@@ -97,14 +97,14 @@ func (r *Repository) name(p *page, first, rest string, line int, report reporter
 	}
 }
 
-// foreign are packages of other modules, by the names that they have on the pages.
+// foreign are packages of other modules, by their names on the pages.
 var foreign = map[string]bool{
 	"dynamodb": true, "types": true, "aws": true, "config": true, "backoff": true, "metric": true, "dynamo": true, "concurrency": true,
 	"awslambda": true, "lambda": true, "dynamolock": true,
-	"mortise": true, // the beginning of the types of our rows
+	"mortise": true, // no package: the types of this module's rows begin with it
 }
 
-// knownPackage reports whether a name is that of a package of the standard library, or of another module that pages name.
+// knownPackage reports whether a package with the name is in the standard library or in foreign.
 func knownPackage(name string) bool {
 	if foreign[name] {
 		return true

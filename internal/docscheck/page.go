@@ -15,14 +15,14 @@ import (
 
 // page is a Markdown file.
 type page struct {
-	path    string // within the repository, with slashes
+	path    string // relative to the repository, with slashes
 	source  []byte
-	anchors map[string]bool // of its headings, as GitHub makes them, and of HTML elements
+	anchors map[string]bool // of headings, as GitHub generates them, and of HTML elements
 	links   []link
-	spans   []span // of code
+	spans   []span // code spans
 	blocks  []block
-	plain   []span // text that is no code
-	rows    []span // code that begins a row of a table
+	plain   []span // text outside of code and links
+	rows    []span // code spans at the beginning of table rows
 }
 
 type link struct {
@@ -40,10 +40,10 @@ type block struct {
 	language string
 	text     string
 	line     int
-	markers  []marker // that stand directly before it
+	markers  []marker // directly before the block
 }
 
-// marker is a comment that tells where a block comes from, or what to do with it.
+// marker is an HTML comment about the next block: where it is from, or what to do with it.
 type marker struct {
 	kind, value string
 }
@@ -89,7 +89,7 @@ func parse(path string, source []byte) *page {
 				markers = append(markers, marker{m[1], m[2]})
 			}
 			p.html(html, p.line(n))
-			return ast.WalkContinue, nil // and keeps the markers
+			return ast.WalkContinue, nil // keeps the markers for the next block
 		case *ast.RawHTML:
 			for i := range n.Segments.Len() {
 				s := n.Segments.At(i)
@@ -127,7 +127,7 @@ func (p *page) html(html string, line int) {
 	}
 }
 
-// anchor adds the anchor of a heading. GitHub numbers those that occur again.
+// anchor adds the anchor of a heading. Like GitHub, it numbers repeated anchors.
 func (p *page) anchor(name string, seen map[string]int) {
 	n := seen[name]
 	seen[name]++
@@ -137,7 +137,7 @@ func (p *page) anchor(name string, seen map[string]int) {
 	p.anchors[name] = true
 }
 
-// slug is GitHub's anchor of a heading.
+// slug returns GitHub's anchor for a heading.
 func slug(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -150,7 +150,7 @@ func slug(heading string) string {
 	}, strings.TrimSpace(heading))
 }
 
-// prose is the text of a node without code and links.
+// prose returns the text of a node without code and links.
 func (p *page) prose(n ast.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -164,7 +164,7 @@ func (p *page) prose(n ast.Node) string {
 	return b.String()
 }
 
-// plainText is the text of a node and of those within it.
+// plainText returns the text of a node and of all nodes within it.
 func (p *page) plainText(n ast.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -190,7 +190,7 @@ func lines(n ast.Node, source []byte) string {
 	return b.String()
 }
 
-// line is where a node begins: its own first line, that of its text, or that of the block around it.
+// line returns the line of a node's first text. If it has none, it returns the first line of the node or of a block around it.
 func (p *page) line(n ast.Node) int {
 	for c := n; c != nil; c = c.FirstChild() {
 		if t, ok := c.(*ast.Text); ok {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// RunPage runs the commands of a page that are marked to be run, in the page's order, in a directory that it makes
-// within dir. It reports those that fail, and those that print something else than the page shows.
+// RunPage goes through the blocks of a page in their order, and writes those with a save marker and runs those with a run marker, both
+// within dir. It returns a problem for each block that fails, and for each whose output differs from the page.
 func (r *Repository) RunPage(ctx context.Context, name, dir string) ([]Problem, error) {
 	p := r.pages[name]
 	root, err := filepath.Abs(r.root)
@@ -59,7 +59,7 @@ func save(file, text string) error {
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 
-// Runnable are the pages with commands that are marked to be run.
+// Runnable returns the pages with run markers, sorted.
 func (r *Repository) Runnable() []string {
 	var list []string
 	for name, p := range r.pages {

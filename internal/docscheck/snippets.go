@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// snippets checks that blocks of Go are taken from compiled code.
+// snippets checks that all Go blocks are from compiled code.
 func (r *Repository) snippets(p *page, report reporter) {
-	var whole string  // file that the blocks are, all together
-	var got []string  // its text so far
-	var wholeLine int // of the marker
+	var whole string  // file of the last whole marker: the blocks together must be this file
+	var got []string  // blocks since that marker
+	var wholeLine int // line of the first of these blocks
 	finished := func() {
 		if whole == "" {
 			return
@@ -45,7 +45,7 @@ func (r *Repository) snippets(p *page, report reporter) {
 	finished()
 }
 
-// snippet checks one block against the file, or the declaration in it, that it is from.
+// snippet checks that a block is in the file, or in the declaration of that file, that from names.
 func (r *Repository) snippet(b *block, from string, report reporter) {
 	file, name, within := strings.Cut(from, "#")
 	text, err := r.read(file)
@@ -67,7 +67,7 @@ func (r *Repository) snippet(b *block, from string, report reporter) {
 	}
 }
 
-// contains reports whether lines stand together in a list, all indented by the same.
+// contains reports whether the lines want, without their common indentation, are a sequence of lines of list.
 func contains(list, want []string) bool {
 	for i := 0; i+len(want) <= len(list); i++ {
 		if slices.Equal(dedent(list[i:i+len(want)]), want) {
@@ -77,7 +77,7 @@ func contains(list, want []string) bool {
 	return false
 }
 
-// dedent takes off the tabs that all lines begin with.
+// dedent removes the tabs with which all lines begin. Lines of white space become empty, and do not count.
 func dedent(list []string) []string {
 	least := -1
 	for _, l := range list {
@@ -97,7 +97,7 @@ func dedent(list []string) []string {
 	return out
 }
 
-// nearest names the first line of a snippet that is nowhere in a list.
+// nearest tells why the lines want were not found: it names the first one that is not in list.
 func nearest(list, want []string) string {
 	for _, w := range want {
 		if !slices.ContainsFunc(list, func(l string) bool { return strings.TrimSpace(l) == strings.TrimSpace(w) }) {
@@ -107,7 +107,7 @@ func nearest(list, want []string) string {
 	return "its lines are in another order, or not together"
 }
 
-// difference names the first line in which two texts differ.
+// difference describes the first line in which the texts of a page and of a file differ.
 func difference(got, want string) string {
 	a, b := strings.Split(strings.TrimSpace(got), "\n"), strings.Split(strings.TrimSpace(want), "\n")
 	for i := range max(len(a), len(b)) {

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Text is what the code puts into errors and logs.
+// Text is a text of an error or a log record.
 type Text struct {
-	Text string // with … where a value stands
+	Text string // with … in place of values
 	File string
 	Line int
 }
 
-// Texts are the texts of errors and of log records above debug level that users of the public packages can meet, in the order of
-// files and lines. It leaves out what follows the kind of an error and tells what is wanted instead: the details of an
-// invalid request, and those of an error of package keys. It also leaves out the places that stand before a text, such as
+// Texts returns the texts of errors, and of log records above debug level, that users of the public packages can see, ordered by file
+// and line. It omits details that follow the kind of an error and already tell what is expected: the details of invalid requests
+// (ErrInvalid), and those of errors of package keys. It also omits short texts, which only tell the place of an error, such as
 // "operation 3:".
 func (r *Repository) Texts() []Text {
 	var all []Text
@@ -43,14 +43,14 @@ func (r *Repository) Texts() []Text {
 	return all
 }
 
-// shown reports whether the texts of a file come before users: it is code of a public package, or of one that works for it.
+// shown reports whether users can see the texts of a file: it is in a public package, or in a package that these use.
 func (r *Repository) shown(file string) bool {
 	if strings.HasSuffix(file, "_test.go") {
 		return false
 	}
 	for _, dir := range []string{
 		"internal/", "example/", "cmd/", // the command's texts are for its own users, and it has a page of its own
-		"table/tabletest/", "lock/proof/", "entity/internal/", // doubles, tests; package entity hides the last ones' texts
+		"table/tabletest/", "lock/proof/", "entity/internal/", // a test double; tests; texts that package entity hides
 	} {
 		if strings.HasPrefix(file, dir) {
 			return false
@@ -59,7 +59,7 @@ func (r *Repository) shown(file string) bool {
 	return true
 }
 
-// internalTexts are of errors that stay within the packages.
+// internalTexts are the texts of errors that the packages do not return.
 var internalTexts = map[string]bool{
 	"again": true, "defined": true, "the interval is settled": true, "the ticket has left the line": true, "session keeper closed": true,
 	"no need to wait any longer": true, "it is recorded as finished already": true, "the line is full": true,
@@ -69,10 +69,10 @@ var internalTexts = map[string]bool{
 type literal struct {
 	text string
 	pos  token.Pos
-	kind bool // a kind of errors, or the message of a log record
+	kind bool // a declared kind of error, or the message of a log record
 }
 
-// literals are the texts of errors and logs in a file.
+// literals returns the texts of errors and logs in a file.
 func literals(f *ast.File) (list []literal) {
 	for _, d := range f.Decls {
 		fn, isFunc := d.(*ast.FuncDecl)
@@ -108,7 +108,7 @@ func literals(f *ast.File) (list []literal) {
 	return list
 }
 
-// called is the function that a call names, such as errors.New.
+// called returns the function that a call names, such as errors.New.
 func called(call *ast.CallExpr) string {
 	s, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -120,7 +120,7 @@ func called(call *ast.CallExpr) string {
 	return "." + s.Sel.Name
 }
 
-// invalid reports whether an error is of the kind ErrInvalid, whose details are not listed.
+// invalid reports whether a call makes an error of the kind ErrInvalid, whose details are not listed.
 func invalid(call *ast.CallExpr) bool {
 	return slices.ContainsFunc(call.Args, func(a ast.Expr) bool {
 		switch a := a.(type) {
@@ -138,7 +138,7 @@ var (
 	words = regexp.MustCompile(`[a-z]{3,}.*[a-z]{2,}`)
 )
 
-// spell writes a format as it looks to a reader; empty for one that has no words of its own.
+// spell returns a format as readers know it, with … in place of values. It returns "" for a format without words.
 func spell(format string) string {
 	text := strings.TrimSpace(verb.ReplaceAllString(format, "…"))
 	text = strings.ReplaceAll(text, `"…"`, "…")
@@ -159,8 +159,8 @@ func spell(format string) string {
 	return text
 }
 
-// Unexplained are the texts of the code that a page has not between backticks, and what the page explains that the code
-// does not have.
+// Unexplained returns the texts of the code that are not in a code span of the page, and a problem for each code span at the beginning
+// of a table row that is not a text of the code.
 func (r *Repository) Unexplained(name string) (missing []Text, stale []Problem) {
 	p := r.pages[name]
 	if p == nil {

@@ -57,9 +57,8 @@ func (e *Engine) TableName(t testing.TB) string {
 	return name
 }
 
-// uniqueName keeps the part of a test's name that is legal in a table name,
-// [a-zA-Z0-9_.-], and appends 64 random bits; the result is at most 80 bytes
-// of the 255 that DynamoDB allows.
+// uniqueName replaces the characters of a test's name that a table name cannot have, and appends 64 random bits. The result has at most
+// 77 bytes. DynamoDB allows 255.
 func uniqueName(test string) string {
 	var b strings.Builder
 	b.WriteString("mortise-")

@@ -16,5 +16,5 @@ func ApartFromTerminal(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// terminate asks a process to end. It ignores errors: the process may have ended already.
+// terminate asks a process to end. It ignores errors, since the process may have ended already.
 func terminate(cmd *exec.Cmd) { _ = cmd.Process.Signal(syscall.SIGTERM) }

@@ -125,9 +125,9 @@ func startOnce(ctx context.Context, java, jar, data string, apart bool) (*Local,
 	if err != nil {
 		return nil, err
 	}
-	compilers := 4 // all
+	compilers := 4 // all levels of Java's compilers
 	if !apart {
-		compilers = 1 // the others cost more than they gain in the tests of one package
+		compilers = 1 // the others cost more time than they save in the tests of one package
 	}
 	cmd := exec.Command(java,
 		"-XX:TieredStopAtLevel="+strconv.Itoa(compilers), "-XX:+UseSerialGC", "-Xmx1g",
@@ -155,12 +155,12 @@ func startOnce(ctx context.Context, java, jar, data string, apart bool) (*Local,
 		return nil, err
 	}
 	go func() {
-		_ = wait() // it does not matter how a killed process ended
+		_ = wait() // it does not matter how the process ended
 		close(l.exited)
 	}()
 	l.kill = func() { _ = cmd.Process.Kill() }
 	l.end = l.kill
-	if data != "" { // it may be writing
+	if data != "" { // a killed process could leave a half-written file
 		l.end = func() { terminate(cmd) }
 	}
 	if err := l.awaitAnswer(ctx); err != nil {
@@ -185,14 +185,14 @@ func (l *Local) awaitAnswer(ctx context.Context) error {
 
 	answers := 0
 	poll := func() error {
-		// An answer from before our process has reached the point of binding its port is that of another process.
+		// Our process prints this line before it binds its port. Until then, an answer would come from another process.
 		if !strings.Contains(l.log.String(), "Initializing DynamoDB Local") {
 			return errors.New("no sign of life")
 		}
 		if _, err := client.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}); err != nil {
 			return err
 		}
-		// A process that did not get its port needs a moment to end, while the process that got it answers instead.
+		// If another process has taken the port, it answers, and ours needs a moment to end. So one answer is not enough.
 		if answers++; answers < 2 {
 			return errors.New("answered once")
 		}

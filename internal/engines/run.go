@@ -80,9 +80,8 @@ func Run(t *testing.T, f func(t *testing.T, e *Engine)) {
 	}
 }
 
-// Only skips the test on all engines but the named one. It is for what other engines cannot do, such as faults or a
-// clock of one's own. why is printed in the test's log. Call it first in the function given to Run, with that
-// function's t.
+// Only skips the test on all engines except for the named one. It is for what other engines cannot do, such as faults or a clock of the
+// test's own. why is printed in the test's log. Call it first in the function given to Run, with that function's t.
 func Only(t *testing.T, engine, why string) {
 	t.Helper()
 	on, ok := shared.restrict(t, engine, why)
@@ -145,7 +144,7 @@ func (s *session) sharedLocal() (*Local, error) {
 }
 
 func (s *session) close() {
-	// After this call of Do, nothing is started any more.
+	// After this call of Do, sharedLocal does not start a process any more.
 	s.startLocal.Do(func() { s.localErr = errors.New("engines: the tests have ended") })
 	if s.local != nil {
 		s.local.Stop()

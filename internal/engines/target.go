@@ -20,7 +20,7 @@ import (
 
 const (
 	dialTimeout = 3 * time.Second // limits the wait for an address that does not answer
-	maxIdle     = 256             // connections that are kept for a program with as many goroutines
+	maxIdle     = 256             // connections that are kept open, for a program with as many goroutines
 )
 
 // Target selects the DynamoDB that a program uses. The zero value is an engine in the program's own process. A Target
@@ -84,7 +84,7 @@ func (t Target) Client(ctx context.Context) (*dynamodb.Client, error) {
 		WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = maxIdle })
 	local := endpointConfig(t.Endpoint)
 	local.HTTPClient = httpClient
-	if t.Own { // it must not see real credentials
+	if t.Own { // the own engine must not get real credentials
 		return dynamodb.NewFromConfig(local), nil
 	}
 	// Errors are returned anyway. The SDK logs a warning for every refusal by DynamoDB Local, whose error responses

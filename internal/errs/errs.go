@@ -1,4 +1,4 @@
-// Package errs composes errors whose texts are one line and do not repeat themselves.
+// Package errs composes errors whose texts are one line without repetitions.
 package errs
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Kind makes err match kind, with its text in front, unless err matches it already.
+// Kind returns an error that matches kind and err, with kind's text in front. If err matches kind already, Kind returns err.
 func Kind(kind, err error) error {
 	if errors.Is(err, kind) {
 		return err
@@ -16,7 +16,7 @@ func Kind(kind, err error) error {
 	return fmt.Errorf("%w: %w", kind, err)
 }
 
-// OperationError is the error of an operation of a package, whose text names the package once.
+// OperationError is the error of an operation of a package. Its text names the package once, even if Err's text names it, too.
 type OperationError struct {
 	Package, Operation string
 	Err                error
@@ -28,12 +28,12 @@ func (e *OperationError) Error() string {
 
 func (e *OperationError) Unwrap() error { return e.Err }
 
-// Within is the text of err behind what begins with name already, a package's.
+// Within returns the text of err without name at its beginning. It is for texts that begin with name, a package's name, already.
 func Within(name string, err error) string { return strings.TrimPrefix(err.Error(), name+": ") }
 
-// Join is errors.Join in one line. It leaves out what the texts of all begin with, up to two words of
-// a package and its operation, or of a kind and what it is about, but for the first. Of texts
-// that are equal it has one.
+// Join is errors.Join with a text of one line. Each text after the first omits the beginning that it shares with the first: at most two
+// parts that end with ": ", such as a package and its operation, or a kind and its subject. Equal texts appear once. If there is only
+// one error, Join returns it unchanged.
 func Join(list ...error) error {
 	all := slices.DeleteFunc(slices.Clone(list), func(err error) bool { return err == nil })
 	switch len(all) {
@@ -66,7 +66,7 @@ func (j *joined) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// common is what two texts begin with, up to the second colon.
+// common returns the beginning that two texts share: at most two whole parts that end with ": ".
 func common(a, b string) string {
 	n := 0
 	for range 2 {

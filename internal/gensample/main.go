@@ -1,6 +1,6 @@
 // Command gensample writes the sample orders of the example: a year and a half
-// of a small wholesale house for ship's stores, made up from a fixed seed. Same
-// program, same bytes.
+// of a small wholesaler of ship's stores. They are invented from a fixed seed, so
+// the program always writes the same bytes.
 //
 //	gensample [-o FILE]
 package main
@@ -23,8 +23,8 @@ const (
 	maxLines   = 5
 )
 
-// customers is ordered by how much they buy: the first ones are in many
-// orders, so that their balances are contended.
+// customers returns the customers in the order of their number of orders. The
+// first ones have many orders, so there is contention for their balances.
 func customers() []string {
 	return []string{
 		"HAVEN", "NORDK", "TIDEW", "BRIGG", "CAPST", "ANKER", "MERID", "OCTAN", "SALTY", "WHARF", "GANGW", "QUAYS",
@@ -33,7 +33,7 @@ func customers() []string {
 	}
 }
 
-// prices is the catalogue: product n costs prices()[n-1] cents.
+// prices returns the catalogue: product n costs prices()[n-1] cents.
 func prices() []int {
 	return []int{
 		1250, 340, 1899, 760, 4500, 215, 990, 12800, 655, 3310, 1475, 89, 2640, 530, 1720, 7425,
@@ -42,7 +42,7 @@ func prices() []int {
 	}
 }
 
-// discounts repeats what is usual, so that most lines have none.
+// discounts repeats common values, so that they are drawn more often.
 func discounts() []string {
 	return []string{"0", "0", "0", "0", "0.05", "0.05", "0.1", "0.1", "0.15", "0.2", "0.25"}
 }
@@ -71,7 +71,7 @@ func generate(w io.Writer) error {
 	for i := range orderCount {
 		o := order{
 			ID: strconv.Itoa(firstOrder + i),
-			// The square leans towards the front of the list.
+			// The product of two random numbers favours the front of the list.
 			Customer: who[int(float64(len(who))*rnd.Float64()*rnd.Float64())],
 			Placed:   day.Format(time.DateOnly),
 		}

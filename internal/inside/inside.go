@@ -1,7 +1,7 @@
-// Package inside is what package table does for the other packages of this module, and for no application.
+// Package inside is what package table offers to the other packages of this module, and not to applications.
 //
-// A *table.Table has a method Inside. Documentation does not list it, since it comes from an embedded type, and its argument is a
-// [Key], which no package outside of this module can name:
+// A *table.Table has a method Inside. The documentation does not list it, since it comes from an embedded type. Its argument is a [Key],
+// which no package outside of this module can name:
 //
 //	clock := t.Inside(inside.Key{}).Machine
 package inside
@@ -29,14 +29,14 @@ func NewDoor[Op any](t *Table[Op]) Door[Op] { return Door[Op]{t} }
 // Inside returns what is behind the door.
 func (d Door[Op]) Inside(Key) *Table[Op] { return d.table }
 
-// Table is what a table has beside its API. Op is table.Op, which this package cannot name.
+// Table is what a table offers in addition to its API. Op is table.Op, which this package cannot import.
 type Table[Op any] struct {
 	Names
 
 	Machine machine.Machine // source of time and randomness
 
-	// Prepare builds the expressions of an update or a check once, for operations that differ only in values ([Param]). It
-	// ignores the key of op. It returns errors in expressions; all other errors are returned when an operation is sent.
+	// Prepare builds the expressions of an update or a check once, for operations that differ only in values ([Param]). It ignores the
+	// key of op. It returns errors in expressions. All other errors are returned when an operation is sent.
 	Prepare func(op Op) (Prepared[Op], error)
 
 	mu       sync.Mutex // guards the field below
@@ -46,8 +46,8 @@ type Table[Op any] struct {
 // Prepared returns the operation on one row, with a value for each [Param]. It is safe for concurrent use.
 type Prepared[Op any] func(key keys.Key, params ...any) Op
 
-// Param as a value (table.Value) stands for the i-th value, counted from 0, of those that are passed to [Prepared]. It is refused
-// in operations that are not prepared.
+// Param is a placeholder for a value (table.Value): Param(i) is replaced by the i-th value, counted from 0, that is passed to [Prepared].
+// Operations that are not prepared refuse it.
 type Param int
 
 // ServerTime is one observation of DynamoDB's clock.

@@ -1,8 +1,8 @@
-// Package machine is what the toolkit takes from the machine that it runs on, besides the
-// network and the wall clock: time that passes, timers, and chance.
+// Package machine is what the toolkit uses of the machine that it runs on, besides the network and the wall clock: a monotonic clock,
+// timers, and random values.
 //
-// It is a seam for simulations: the clock of a simulated machine can run too fast or too
-// slow, its timers stand still while it is paused, and its chance is decided by a seed.
+// Simulations replace it: the clock of a simulated machine can run too fast or too slow, its timers stand still while it is paused, and
+// its random values depend on a seed.
 package machine
 
 import (
@@ -16,31 +16,31 @@ import (
 
 // Machine is a machine. Its methods may be called from many goroutines.
 type Machine interface {
-	// Now is a reading of the clock that nobody can set. Readings are compared with others
-	// of the same machine, and with nothing else.
+	// Now reads the monotonic clock, which nobody can set. A reading may be compared only with other readings of the same machine, and
+	// not with any other time.
 	Now() time.Time
-	// NewTimer makes a timer whose channel gets a value after d.
+	// NewTimer returns a timer that sends a value to its channel after d.
 	NewTimer(d time.Duration) Timer
 	// AfterFunc calls f in a goroutine of its own after d. The timer has no channel.
 	AfterFunc(d time.Duration, f func()) Timer
-	// WithTimeout bounds what may take d at most.
+	// WithTimeout returns a context that ends after d.
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 
-	// N is a random duration in [0, d). It panics unless d is positive.
+	// N returns a random duration in [0, d). It panics if d is not positive.
 	N(d time.Duration) time.Duration
-	// Text is a random text of at least 128 bits, for what must be unique in the world.
+	// Text returns a random text of at least 128 bits, for values that must be globally unique.
 	Text() string
 }
 
-// Timer is a *time.Timer.
+// Timer is a *time.Timer, or one of a simulated machine.
 type Timer interface {
 	C() <-chan time.Time
 	Stop() bool
 	Reset(d time.Duration) bool
 }
 
-// Of is the machine that a DynamoDB client brings along by a method Machine, as simulated
-// ones do, or else the real one.
+// Of returns the machine of a DynamoDB client. A simulated client has a method Machine that returns it. For all other clients it is the
+// real machine.
 func Of(client any) Machine {
 	if c, ok := client.(interface{ Machine() Machine }); ok {
 		return c.Machine()
@@ -48,7 +48,7 @@ func Of(client any) Machine {
 	return Real{}
 }
 
-// Since is how long ago at was, by the machine's clock.
+// Since returns the time since at, a reading of the machine's clock.
 func Since(m Machine, at time.Time) time.Duration { return m.Now().Sub(at) }
 
 // Real is the machine that the process runs on.
@@ -78,8 +78,8 @@ type timer struct{ *time.Timer }
 
 func (t timer) C() <-chan time.Time { return t.Timer.C }
 
-// Backoff is an exponential backoff whose clock and whose chance are the machine's. Waits
-// are spread over ±50 %, like those of the library, unless the options say otherwise.
+// Backoff returns an exponential backoff that uses the machine's clock and random values. Waits are spread by ±50 %, as in package
+// backoff, unless the options change that.
 func Backoff(m Machine, opts ...backoff.ExponentialBackOffOpts) backoff.BackOff {
 	b := backoff.NewExponentialBackOff(append(opts, backoff.WithClockProvider(m))...)
 	spread := b.RandomizationFactor
@@ -94,7 +94,7 @@ type spreading struct {
 	spread  float64
 }
 
-// NextBackOff is for package backoff.
+// NextBackOff implements backoff.BackOff.
 func (b *spreading) NextBackOff() time.Duration {
 	d := b.ExponentialBackOff.NextBackOff()
 	by := time.Duration(float64(d) * b.spread)
@@ -104,13 +104,13 @@ func (b *spreading) NextBackOff() time.Duration {
 	return d - by + b.machine.N(2*by+1)
 }
 
-// Waits is a timer for package backoff. It is not safe for concurrent use.
+// Waits is a backoff.Timer that uses the machine's timers. It is not safe for concurrent use.
 type Waits struct {
 	Machine Machine
 	timer   Timer
 }
 
-// Start is for package backoff.
+// Start implements backoff.Timer.
 func (w *Waits) Start(d time.Duration) {
 	if w.timer == nil {
 		w.timer = w.Machine.NewTimer(d)
@@ -119,12 +119,12 @@ func (w *Waits) Start(d time.Duration) {
 	w.timer.Reset(d)
 }
 
-// Stop is for package backoff.
+// Stop implements backoff.Timer.
 func (w *Waits) Stop() {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
 }
 
-// C is for package backoff.
+// C implements backoff.Timer. It must be called after Start.
 func (w *Waits) C() <-chan time.Time { return w.timer.C() }

@@ -1,4 +1,4 @@
-// Package nilctx keeps a nil context from panicking, deep inside of whatever it was passed to.
+// Package nilctx turns a nil context into an error. Otherwise it would cause a panic deep inside the code that it is passed to.
 package nilctx
 
 import (
@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Checked returns ctx. In place of a nil context it returns one that has ended, with an error
-// that matches invalid. Code that looks at a context before it sends anything needs no check of
-// its own then: it stops, and returns that error.
+// Checked returns ctx. If ctx is nil, it returns a context that has ended with an error that matches invalid. Code that checks its context
+// before it sends anything then stops with that error, and needs no check for nil.
 func Checked(ctx context.Context, invalid error) context.Context {
 	if ctx != nil {
 		return ctx
@@ -17,7 +16,7 @@ func Checked(ctx context.Context, invalid error) context.Context {
 	return ended{fmt.Errorf("%w: nil context", invalid)}
 }
 
-// ended is a context that has ended before it began.
+// ended is a context that has ended from the start.
 type ended struct{ err error }
 
 func (e ended) Deadline() (time.Time, bool) { return time.Time{}, false }

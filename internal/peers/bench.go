@@ -22,17 +22,17 @@ import (
 // closeTimeout limits the end of a scene, which is not measured.
 const closeTimeout = 10 * time.Second
 
-// bench is one run.
+// bench is one run of the comparison.
 type bench struct {
 	config   Config
 	progress io.Writer
-	connect  func() (*dynamodb.Client, *Meter) // makes a client of its own for each process
-	id       string                            // for the names of this run's tables
-	tables   int
+	connect  func() (*dynamodb.Client, *Meter) // returns a new client, for one process
+	id       string                            // in the names of this run's tables
+	tables   int                               // number of tables created so far
 }
 
-// Run measures what config names, and prints its progress. If it returns an error, the report has what was measured
-// before.
+// Run measures what config names, and prints its progress. If it returns an error, the report contains what was measured before, or is
+// nil if the run could not begin.
 func Run(ctx context.Context, config Config, progress io.Writer) (*Report, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) (*Report, error
 	b := &bench{config: config, progress: progress, id: strings.ToLower(rand.Text()[:8])}
 	if config.Endpoint == "" {
 		b.say("starting DynamoDB Local")
-		local, err := engines.StartApart(ctx, "") // an interrupt does not end it, so that the run can end in order
+		local, err := engines.StartApart(ctx, "") // an interrupt does not end it, so that the run can still close clients and delete tables
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) (*Report, error
 }
 
 func (b *bench) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.progress, "peers: "+format+"\n", args...) // there is nobody to report an error to
+	_, _ = fmt.Fprintf(b.progress, "peers: "+format+"\n", args...) // there is nowhere to report an error
 }
 
 // process is a process of the comparison: a client of a library on an SDK client of its own.
@@ -104,7 +104,7 @@ type crew struct {
 // that connections and sessions exist. The caller has to end the crew.
 func (b *bench) start(ctx context.Context, c Candidate, n int, lease time.Duration) (*crew, error) {
 	b.tables++
-	crew := &crew{table: fmt.Sprintf("peers-%s-%03d", b.id, b.tables)} // of the same length each time, since the name is in every request
+	crew := &crew{table: fmt.Sprintf("peers-%s-%03d", b.id, b.tables)} // always of the same length, since the name is in every request
 	crew.admin, _ = b.connect()
 	if err := c.Create(ctx, crew.admin, crew.table); err != nil {
 		return nil, fmt.Errorf("%s: create table: %w", c.Name, err)
@@ -122,8 +122,8 @@ func (b *bench) start(ctx context.Context, c Candidate, n int, lease time.Durati
 	return crew, nil
 }
 
-// end closes the processes and deletes the table, also if ctx has ended. Locks that cannot be released in time stay
-// held and are deleted with the table.
+// end closes the processes and deletes the table, even if ctx has ended. Locks that cannot be released in time stay held, and are
+// deleted with the table.
 func (c *crew) end(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	var all sync.WaitGroup

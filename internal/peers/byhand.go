@@ -14,7 +14,7 @@ import (
 // Minimal is the lock of package minimal, the baseline.
 func Minimal() Candidate { return minimalAs(minimalName) }
 
-// MinimalAgain is the baseline under another name. The distance of its ratio from 1 shows how exact the other ratios
+// MinimalAgain is the baseline under another name. Its ratio should be 1, so the difference from 1 shows how exact the other ratios
 // are.
 func MinimalAgain() Candidate { return minimalAs("the same once more") }
 

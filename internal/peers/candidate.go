@@ -14,8 +14,8 @@ import (
 // errHeld is the error of [Locker.Try] for a lock that is held.
 var errHeld = minimal.ErrHeld
 
-// Held is a lock that was acquired. It is a value of the library's own, so that the comparison allocates nothing
-// around it.
+// Held is a lock that was acquired, as the library returns it. The comparison does not wrap it, since that would allocate memory in
+// addition to the library.
 type Held any
 
 // Locker is one process's client of a lock library.
@@ -35,7 +35,7 @@ type Locker interface {
 // Candidate is a lock library with its settings.
 type Candidate struct {
 	Name string
-	// Leases is false if a lock is held until it is released: it is not renewed, and nobody can take it over.
+	// Leases is false if a lock is held until it is released: then it is not renewed, and no other process can take it over.
 	Leases bool
 	// Create creates a table with the keys that the library needs.
 	Create func(ctx context.Context, client *dynamodb.Client, table string) error

@@ -10,11 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Cirello is cirello.io/dynamolock with its default settings: a table that it creates itself, a heartbeat every
-// quarter of the lease, and one second between two looks at a lock that is held.
+// Cirello is cirello.io/dynamolock with its default settings: a table that it creates itself, a heartbeat every quarter of the lease, and
+// one second between two reads of a lock that is held.
 func Cirello() Candidate { return cirelloWith(cirelloName) }
 
-// CirelloRefreshing is Cirello with another time between two looks.
+// CirelloRefreshing is Cirello with another time between two reads.
 func CirelloRefreshing(every time.Duration) Candidate {
 	return cirelloWith(fmt.Sprintf("%s, refresh %v", cirelloName, every), dynamolock.WithRefreshPeriod(every))
 }

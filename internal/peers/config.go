@@ -21,18 +21,18 @@ type Config struct {
 	Warm   int // pairs before all rounds, per candidate
 
 	Clients    int           // processes of the crowd
-	Goroutines int           // goroutines of each process of the crowd
+	Goroutines int           // in each process of the crowd
 	Hold       time.Duration // how long the crowd holds a lock
-	Limit      time.Duration // after that, a herd that has not finished is given up
+	Limit      time.Duration // time after which a herd that has not finished is given up
 	Window     time.Duration // duration of the contention
-	Refresh    time.Duration // for the second setting of cirello's client
+	Refresh    time.Duration // refresh period in the second setting of cirello's client
 
 	Trials int // trials with a lost answer, for each call
 
-	Locks   int           // held at once by one client
-	Leases  float64       // how many leases they are held for
+	Locks   int           // held at the same time by one client
+	Leases  float64       // time for which they are held, in leases
 	Lease   time.Duration // in all scenes except for lost renewals
-	Renewed time.Duration // the lease for lost answers of renewals
+	Renewed time.Duration // the lease for lost renewals
 	Latency time.Duration // added to each request while many locks are held
 }
 

@@ -12,7 +12,7 @@ import (
 // CrowdResult is what happened when many processes wanted one lock.
 type CrowdResult struct {
 	Name     string
-	Wanted   int // grants; 0 in a contention, where every process comes again
+	Wanted   int // grants that a herd needs; 0 in a contention, whose processes ask again and again
 	Grants   int
 	Overlaps int // grants while the lock was held: must be 0
 	Errors   int // calls that failed before the end
@@ -20,19 +20,19 @@ type CrowdResult struct {
 	Took     time.Duration
 	Held     time.Duration // how much of that time the lock was held
 
-	Longest     time.Duration // longest wait, also of those that were not served
-	ByProcess   []int         // grants
-	ByGoroutine []int
+	Longest     time.Duration // longest wait, including waits that ended without a grant
+	ByProcess   []int         // grants of each process
+	ByGoroutine []int         // grants of each goroutine
 }
 
-// crowd measures what happens on one lock.
+// crowd counts what happens on one lock.
 type crowd struct {
 	hold time.Duration
 
 	inside         atomic.Int32
 	overlaps, held atomic.Int64
 	errors         atomic.Int64
-	first          sync.Once // error
+	first          sync.Once // prints the first error
 }
 
 // grant acquires a lock, holds it for a while and releases it.
@@ -50,7 +50,7 @@ func (c *crowd) grant(ctx context.Context, p *process, name string) (waited time
 	time.Sleep(c.hold)
 	c.held.Add(int64(time.Since(granted)))
 	c.inside.Add(-1)
-	// The lock is released also if the measurement has ended.
+	// The lock is released even if the measurement has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	return waited, p.Release(ctx, held)
@@ -121,8 +121,8 @@ func (b *bench) contention(ctx context.Context, list []*process, goroutines int)
 	return b.crowd(ctx, window, list, goroutines, 0)
 }
 
-// crowd lets each process's goroutines acquire one lock, each the given number of times, or until window ends if that
-// is 0.
+// crowd makes several goroutines of each process acquire one lock. Each does so the given number of times, or until window ends if times
+// is 0. The measurement ends when all are done or when window ends.
 func (b *bench) crowd(ctx, window context.Context, list []*process, goroutines, times int) (CrowdResult, error) {
 	const name = "crowd"
 	c := &crowd{hold: b.config.Hold}
@@ -157,7 +157,7 @@ func (b *bench) crowd(ctx, window context.Context, list []*process, goroutines, 
 	done, finish := context.WithCancel(window)
 	go func() {
 		defer close(counted)
-		<-done.Done() // what ends after the window does not count
+		<-done.Done() // requests after the window do not count
 		for _, p := range list {
 			counts = counts.plus(p.meter.Take())
 		}

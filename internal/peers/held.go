@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// acquirers is how many goroutines acquire the locks that are then held.
+// acquirers is the number of goroutines that acquire the locks.
 const acquirers = 16
 
 // HeldResult is the cost of holding many locks.
 type HeldResult struct {
 	Name                string
-	Renewals            float64 // requests per period, which is a quarter of the lease
+	Renewals            float64 // requests per quarter of a lease
 	LostEarly, LostLate int     // lost locks: before all were acquired, and after
 }
 
@@ -62,7 +62,7 @@ func (b *bench) holds(ctx context.Context, report *Report) (failed error) {
 	return nil
 }
 
-// lostOf counts the locks that are lost.
+// lostOf returns how many of the locks are lost.
 func lostOf(p *process, held []Held) int {
 	n := 0
 	for _, h := range held {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// patience is how much longer than a lease a call with a lost answer may take before it is given up.
+// patience is the time in addition to a lease after which a call with a lost answer is given up.
 const patience = 10 * time.Second
 
 // Fate is what happened to a lock after an answer was lost.
@@ -20,28 +20,28 @@ type Fate int
 const (
 	Resolved   Fate = iota // the call succeeded, and the lock is in the right state
 	FailedFree             // the call reported a failure, and the lock is free
-	LeftHeld               // the call reported a failure, and the lock stays held for nobody
-	SelfWait               // the call succeeded after it had waited for its own first attempt
+	LeftHeld               // the call reported a failure, and the lock stays held although nobody uses it
+	SelfWait               // the call succeeded, but waited for the lock that its own first attempt had acquired
 	Lost                   // the lock was lost
 	Stuck                  // the call did not end
 )
 
-// Trial is a call of which one answer was lost after the server had applied its request.
+// Trial is a call during which one answer was lost, after the server had applied the request.
 type Trial struct {
 	Fate     Fate
 	Took     time.Duration // of the call; for a renewal, until the lock was lost
 	Requests int
 }
 
-// LostResult is the trials of one candidate.
+// LostResult contains the trials of one candidate.
 type LostResult struct {
 	Name                           string
 	Leases                         bool
 	Acquire, Try, Release, Renewal []Trial
 }
 
-// losses measures calls of which one answer is lost. The trials wait most of the time, so all of them run at the same
-// time, each with a client of its own.
+// losses measures calls during which one answer is lost. The trials wait most of the time, so all of them run at the same time, each with
+// clients of its own.
 func (b *bench) losses(ctx context.Context, report *Report) error {
 	b.say("lost answers: all candidates at the same time")
 	return b.lossesOf(ctx, report, []Candidate{Minimal(), Cirello(), Mortise()})
@@ -172,7 +172,7 @@ func (b *bench) loseRenewal(ctx context.Context, p, _ *process, name string) (Tr
 	if err != nil {
 		return Trial{}, err
 	}
-	// There are no other writes meanwhile.
+	// This process holds only this lock, so all its writes are renewals.
 	loss := p.meter.Lose(1, func(op string, _ []byte) bool { return writes(op) })
 	select {
 	case <-loss.lost:
@@ -193,7 +193,7 @@ func (b *bench) loseRenewal(ctx context.Context, p, _ *process, name string) (Tr
 	return Trial{Fate: Resolved, Requests: p.meter.Take().Requests}, p.Release(ctx, held)
 }
 
-// check returns an error if the answer was not lost, since the trial shows nothing then.
+// check returns an error if no answer was lost, since then the trial is without meaning.
 func (l *Loss) check() error {
 	select {
 	case <-l.lost:

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Machine is the machine and the versions of the comparison.
+// Machine describes the machine of the comparison, and the versions of software.
 type Machine struct {
 	Platform string            // operating system and architecture
 	CPU      string            // model, if it is known
-	Cores    int               // that this process can use
+	Cores    int               // number that this process can use
 	Go       string            // version
-	Commit   string            // of this tree, if the build has recorded it
+	Commit   string            // commit of this tree, if the build has recorded it
 	Modules  map[string]string // versions of modules, by path
 }
 

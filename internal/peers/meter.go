@@ -22,7 +22,7 @@ type Counts struct {
 	Largest  int64          // bytes of the largest body of a request
 }
 
-// plus adds two counts up.
+// plus returns the sum of two counts.
 func (c Counts) plus(more Counts) Counts {
 	sum := Counts{Requests: c.Requests + more.Requests, ByOp: map[string]int{}, Largest: max(c.Largest, more.Largest)}
 	for _, counts := range []Counts{c, more} {
@@ -44,7 +44,7 @@ type Meter struct {
 	loss    *Loss
 }
 
-// Loss is an order to lose answers, and its result.
+// Loss makes a Meter lose answers, and records when it has.
 type Loss struct {
 	matches func(op string, body []byte) bool
 	left    int           // answers still to be lost
@@ -119,12 +119,12 @@ func (m *Meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusOK || !m.take(loss, op, body) {
 		return resp, err
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // its answer is lost
+	_, _ = io.Copy(io.Discard, resp.Body) // the answer is lost, so an error does not matter
 	_ = resp.Body.Close()
 	return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 }
 
-// count counts a request, and returns what to do with it.
+// count counts a request. It returns the present latency and loss.
 func (m *Meter) count(op string, size int64) (time.Duration, *Loss) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,7 +137,7 @@ func (m *Meter) count(op string, size int64) (time.Duration, *Loss) {
 	return m.latency, m.loss
 }
 
-// take reports whether the answer to this request is to be lost.
+// take reports whether the answer to this request must be lost, and counts it.
 func (m *Meter) take(loss *Loss, op string, body []byte) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -124,7 +124,7 @@ func block(ctx context.Context, p *process, n int) (allocations, requests float6
 	return ratio(float64(after.Mallocs-before.Mallocs), float64(n)), ratio(p.meter.Take().Requests, n), nil
 }
 
-// sized counts the requests of acquisitions and of releases separately.
+// sized runs sizedPairs pairs. It counts the requests of acquisitions and releases separately.
 func sized(ctx context.Context, p *process) (acquire, release Counts, err error) {
 	p.meter.Take()
 	held := make([]Held, lockNames)

@@ -101,7 +101,7 @@ func (r *Report) pairs(m *markdown) {
 	}
 }
 
-// middle returns the medians of a candidate's rounds.
+// middle returns the medians of a candidate's rounds, per pair.
 func (p *PairResult) middle(i int) (allocations, requests float64) {
 	var all, sent []float64
 	for _, round := range p.Rounds {
@@ -173,7 +173,7 @@ func (r *Report) lost(m *markdown) {
 	}
 }
 
-// worst describes the trial with the worst fate, and of those the longest one.
+// worst describes the trial with the worst fate. Of several such trials it is the longest one.
 func worst(trials []Trial) string {
 	t := slices.MaxFunc(trials, func(a, b Trial) int {
 		return cmp.Or(cmp.Compare(a.Fate, b.Fate), cmp.Compare(a.Took, b.Took))
@@ -218,7 +218,7 @@ func (m *markdown) line(format string, args ...any) {
 
 func (m *markdown) row(cells ...string) { m.line("| %s |", strings.Join(cells, " | ")) }
 
-// rule returns the line below a table's head: a name, and n columns of figures.
+// rule writes the line below a table's head: a column of names, and n columns of numbers.
 func (m *markdown) rule(n int) { m.line("| --- %s|", strings.Repeat("| ---: ", n)) }
 
 func ms(d time.Duration) string      { return fmt.Sprintf("%.2f ms", milliseconds(d)) }

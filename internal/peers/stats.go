@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// quantile returns the smallest value that a share q of the values, 0 to 1, does not exceed,
-// and the zero value if there are none.
+// quantile returns the smallest of the values that at least a share q of them, from 0 to 1, does not exceed. It returns 0 if there are
+// no values.
 func quantile[T ~int64 | ~float64](values []T, q float64) T {
 	if len(values) == 0 {
 		return 0
@@ -17,11 +17,11 @@ func quantile[T ~int64 | ~float64](values []T, q float64) T {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// median is the middle value.
+// median returns the middle value. Of an even number of values it is the lower one of the two in the middle.
 func median[T ~int64 | ~float64](values []T) T { return quantile(values, 0.5) }
 
-// jain returns Jain's index of fairness: 1 if all shares are equal, and 1/n if one of n has everything. If there is
-// nothing to share it is 1.
+// jain returns Jain's index of fairness: 1 if all n shares are equal, and 1/n if one of them is everything. If all shares are 0, it
+// returns 1.
 func jain(got []int) float64 {
 	var sum, squares float64
 	for _, n := range got {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Goals of acquire and release without contention, in proportion to the minimal lock.
+// Goals of acquire and release without contention. The first two are multiples of the minimal lock's results.
 const (
 	goalP50         = 1.25
 	goalAllocations = 1.15
@@ -59,7 +59,7 @@ func (p *PairResult) Verdicts() []Verdict {
 			ratios(allocations), len(allocations) > 0 && median(allocations) <= goalAllocations,
 		},
 		{
-			fmt.Sprintf("%d requests per pair", goalRequests), // sometimes there is a renewal
+			fmt.Sprintf("%d requests per pair", goalRequests), // a renewal can happen meanwhile, hence the tolerance
 			fmt.Sprintf("%.2f at most", requests), len(p.Rounds) > 0 && requests < goalRequests+0.1,
 		},
 		{

@@ -1,9 +1,9 @@
-// Package settings reads fields of a configuration from JSON and from the environment, and writes them as JSON. It knows
-// nothing of whose fields they are.
+// Package settings reads fields of a configuration from JSON and from the environment, and writes them as JSON. It does not depend on the
+// type of the configuration.
 //
-// A setting has one name, such as max_hold. That is a member of a JSON object; in capitals and behind a prefix it is a
-// variable of the environment, APP_MAX_HOLD; and in Go's manner it is the field, Config.MaxHold. Reading is strict. One error
-// names everything that is wrong, so that it can be mended at once.
+// A setting has one name, such as max_hold, in three spellings: max_hold is the member of a JSON object, APP_MAX_HOLD with the prefix APP
+// is the variable of the environment, and Config.MaxHold is the field in Go. Reading is strict. The error names everything that is wrong,
+// so that all of it can be corrected at once.
 package settings
 
 import (
@@ -22,24 +22,24 @@ import (
 	"github.com/mortise-go/mortise/internal/errs"
 )
 
-// Setting is a field that has a value to write down.
+// Setting is a field of one configuration that can be read and written.
 type Setting struct {
-	Name  string        // in lower case, its words joined by underscores
+	Name  string        // in lower case, with underscores between words
 	Field any           // points to a time.Duration, a string, an int, or a float64
-	Check func() string // what is wrong with the field's value; empty where nothing is
+	Check func() string // returns what is wrong with the field's value, or ""
 }
 
-// Set is all settings of configurations of type C.
+// Set describes the settings of configurations of type C.
 type Set[C any] struct {
 	Invalid  error                // every error matches it
-	Settings func(c *C) []Setting // of one configuration
-	Defaults func(c C) C          // fills in what is not set: values are checked with that
+	Settings func(c *C) []Setting // returns the settings, which point into c
+	Defaults func(c C) C          // fills in what is not set; Check sees the result
 }
 
-// naming is what a setting is called where it was set.
+// naming returns the name of a setting for errors, in the spelling of the place where it was set.
 type naming func(name string) string
 
-// FieldName is the name of a setting's field: MaxHold for max_hold.
+// FieldName returns the name of a setting's field: MaxHold for max_hold.
 func FieldName(name string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(name, "_") {
@@ -50,7 +50,7 @@ func FieldName(name string) string {
 
 func configField(name string) string { return "Config." + FieldName(name) }
 
-// Check reports everything that is wrong with a configuration whose defaults are filled in.
+// Check returns an error that names everything that is wrong with a configuration. Its defaults must be filled in.
 func (s Set[C]) Check(c C) error { return s.check(c, configField) }
 
 func (s Set[C]) check(c C, name naming) error {
@@ -65,8 +65,8 @@ func (s Set[C]) check(c C, name naming) error {
 
 func (s Set[C]) wrong(name, why string) error { return fmt.Errorf("%w: %s: %s", s.Invalid, name, why) }
 
-// FromJSON returns c with the settings of a JSON object. Durations are strings with a unit ("20s"). What is not mentioned,
-// or null, stays as it is. What it returns beside an error is of no use.
+// FromJSON returns c with the settings of a JSON object. Durations are strings with a unit ("20s"). Settings that are missing or null stay
+// as they are. If it returns an error, the configuration must not be used.
 func (s Set[C]) FromJSON(c C, data []byte) (C, error) {
 	if string(bytes.TrimSpace(data)) == "null" {
 		return c, nil
@@ -78,8 +78,8 @@ func (s Set[C]) FromJSON(c C, data []byte) (C, error) {
 	return r.done()
 }
 
-// FromEnviron returns the settings of an environment, in the form of os.Environ. An empty variable is not set. Variables
-// behind the prefix that are no settings are wrong.
+// FromEnviron returns the settings of an environment, in the form of os.Environ. An empty variable counts as not set. A variable that
+// begins with the prefix and is not a setting is an error.
 func (s Set[C]) FromEnviron(prefix string, environ []string) (C, error) {
 	prefix = strings.TrimSuffix(prefix, "_")
 	r := reading[C]{set: s}
@@ -109,7 +109,7 @@ func (s Set[C]) FromEnviron(prefix string, environ []string) (C, error) {
 	return r.done()
 }
 
-// reading takes settings in, and everything that is wrong with them.
+// reading is a configuration that is being read, with all errors so far.
 type reading[C any] struct {
 	set    Set[C]
 	config C
@@ -120,7 +120,7 @@ type reading[C any] struct {
 
 func (r *reading[C]) fail(name, why string) { r.failed = append(r.failed, r.set.wrong(name, why)) }
 
-// read finds the setting and has its value read.
+// read finds the setting with the name, and calls value to set its field.
 func (r *reading[C]) read(name string, value func(*Setting) (wrong string)) {
 	for _, x := range r.set.Settings(&r.config) {
 		if x.Name != name {
@@ -140,13 +140,13 @@ func (r *reading[C]) read(name string, value func(*Setting) (wrong string)) {
 	r.fail(r.name(name), "unknown setting")
 }
 
-// done is the configuration. It is checked also where some of it could not be read.
+// done returns the configuration and all errors. It checks the values even if some of them could not be read.
 func (r *reading[C]) done() (C, error) {
 	return r.config, errs.Join(append(r.failed, r.set.check(r.set.Defaults(r.config), r.name))...)
 }
 
-// object reads the members of an object; false where the text is none. It goes by token, since decoding into a map or a
-// struct accepts repeated members.
+// object reads the members of a JSON object, and returns false if data is none. It reads token by token, since decoding into a map or a
+// struct would accept repeated members.
 func (r *reading[C]) object(data []byte) (ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if token, err := dec.Token(); err != nil || token != json.Delim('{') || !utf8.Valid(data) {
@@ -166,7 +166,7 @@ func (r *reading[C]) object(data []byte) (ok bool) {
 	return end == nil && errors.Is(after, io.EOF)
 }
 
-// fromText reads what is in quotes in JSON, and everything in the environment.
+// fromText sets the field from a text: a JSON string without quotes, a JSON number, or the value of a variable.
 func (x *Setting) fromText(text string) (wrong string) {
 	var err error
 	switch p := x.Field.(type) {
@@ -193,7 +193,7 @@ func set[T any](p *T, text string, parse func(string) (T, error)) error {
 	return err
 }
 
-// parseFloat refuses what JSON has no number for.
+// parseFloat refuses NaN and infinities, since JSON cannot represent them.
 func parseFloat(text string) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
@@ -202,14 +202,14 @@ func parseFloat(text string) (float64, error) {
 	return f, err
 }
 
-// fromJSON reads the value of a member.
+// fromJSON sets the field from the value of a member. A null changes nothing.
 func (x *Setting) fromJSON(raw json.RawMessage) (wrong string) {
 	if string(raw) == "null" {
 		return ""
 	}
 	switch x.Field.(type) {
 	case *int, *float64:
-		return x.fromText(string(raw)) // a string keeps its quotes, and is no number
+		return x.fromText(string(raw)) // a JSON string still has its quotes, so it is refused
 	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
@@ -218,7 +218,7 @@ func (x *Setting) fromJSON(raw json.RawMessage) (wrong string) {
 	return x.fromText(text)
 }
 
-// want is what a value has to be that could not be read.
+// want tells what the value must be, for an error about a value that could not be read.
 func (x *Setting) want() string {
 	switch x.Field.(type) {
 	case *time.Duration:
@@ -231,7 +231,7 @@ func (x *Setting) want() string {
 	return "want a string"
 }
 
-// JSON writes the settings that are not zero, as FromJSON reads them. It expects a configuration that Check accepts.
+// JSON returns the settings that are not zero, in the form that FromJSON reads. Check must accept the configuration.
 func (s Set[C]) JSON(c C) ([]byte, error) {
 	b := []byte{'{'}
 	for _, x := range s.Settings(&c) {

@@ -1,6 +1,6 @@
-// Package testkit has what tests of all packages share:
+// Package testkit contains what tests of several packages share:
 //
-//   - Figures: measured numbers beside their goals.
-//   - Whether the race detector is on, and how much a test does then, and with -short.
-//   - Repetitions (go test -count): each repetition does a part of a test's work, so that each tries something else.
+//   - Figures: measured numbers, compared with their goals.
+//   - How much a test does with -short and under the race detector.
+//   - Repetitions (go test -count): each one does another part of a test's work.
 package testkit

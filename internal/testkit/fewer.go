@@ -6,11 +6,11 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Small reports whether tests that are repeated, or last for long, are to be small: with -short, and under the race
-// detector, which checks the order of accesses and does not need many repetitions. `make proof` runs them in full.
+// Small reports whether tests that repeat something, or take long, should do less: with -short, and under the race detector, which checks
+// the order of accesses and does not need many repetitions. `make proof` runs them in full.
 func Small() bool { return RaceEnabled || testing.Short() }
 
-// IfSmall returns small if tests are to be small, otherwise full.
+// IfSmall returns small if tests should do less, otherwise full.
 func IfSmall(small, full int) int {
 	if Small() {
 		return small
@@ -18,7 +18,7 @@ func IfSmall(small, full int) int {
 	return full
 }
 
-// Fewer returns the number of repetitions: n, or a tenth if tests are to be small.
+// Fewer returns a number of repetitions: n, or a tenth of n if tests should do less.
 func Fewer(n int) int { return IfSmall(n/10, n) }
 
 // IfShort returns short if tests run with -short, otherwise all.
@@ -29,7 +29,7 @@ func IfShort(short, all int) int {
 	return all
 }
 
-// Met fails a test whose random draws have not met a case. With -short there are too few draws to expect each case.
+// Met fails a test if its random draws never led to a case. With -short it does nothing, since there are too few draws for each case.
 func Met(t testing.TB, times int, what string) {
 	t.Helper()
 	if !testing.Short() {

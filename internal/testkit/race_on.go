@@ -2,5 +2,5 @@
 
 package testkit
 
-// RaceEnabled reports whether the race detector is on. Everything takes five to ten times as long then.
+// RaceEnabled reports whether the race detector is on. With it, everything takes five to ten times as long.
 const RaceEnabled = true

@@ -7,24 +7,24 @@ import (
 	"testing"
 )
 
-// repetitions are the tests that share their work among the repetitions of -count. All repetitions run in one
-// process, and go test does not tell a test which one it is.
+// repetitions are the tests that divide their work among the repetitions of -count, by name. All repetitions run in one process. They are
+// counted here, since go test does not tell a test its repetition.
 var repetitions = struct {
 	sync.Mutex
 
-	of map[string]*Run
+	of map[string]*Run // by the test's name
 }{of: map[string]*Run{}}
 
-// Run is one of the repetitions of a test.
+// Run is the current repetition of a test. All repetitions of the test use the same Run.
 type Run struct {
-	Number, All int // Number counts from 0; All is how many repetitions there are
+	Number, All int // Number counts from 0; All is the number of repetitions
 
-	sums    []any // pointers to the sums of its simulations so far, in their order
-	next    int   // the index of the next sum
-	running bool
+	sums    []any // pointers to the test's sums, one for each call of Sample in a repetition
+	next    int   // index of the next call's sum
+	running bool  // a repetition has begun and not ended
 }
 
-// Repetition returns the repetition that the test is in. It may be called more than once.
+// Repetition returns the current repetition of the test. A test may call it more than once.
 func Repetition(t *testing.T) *Run {
 	t.Helper()
 	repetitions.Lock()
@@ -56,14 +56,14 @@ func times(count, cpu *flag.Flag) int {
 	return n * len(strings.Split(cpu.Value.String(), ","))
 }
 
-// Enough is how many seeds a goal needs that is about an average or a share.
+// Enough is the number of seeds that a goal about an average or a share needs.
 const Enough = 12
 
-// part is Share, but the first repetition plays as many seeds as averages need.
+// part is like Share, but the first repetition plays at least Enough seeds, or all n.
 func (r *Run) part(n int) (first, end int) { return r.split(n, min(n, Enough)) }
 
-// Share returns which of n seeds this repetition plays: from first to below end. It is at least one, and no other
-// repetition plays it.
+// Share returns which of n seeds this repetition plays: from first to below end. No other repetition plays them. Each plays at least one
+// seed, so the last repetitions may play seeds from n on.
 func (r *Run) Share(n int) (first, end int) { return r.split(n, 1) }
 
 func (r *Run) split(n, least int) (first, end int) {
@@ -79,7 +79,7 @@ func (r *Run) split(n, least int) (first, end int) {
 	return begin + (r.Number-1)*each, begin + r.Number*each
 }
 
-// Sample returns which seeds a simulation has to play, and the sum of the earlier repetitions, to which it adds.
+// Sample returns which seeds of a simulation this repetition plays, and the sum of the earlier repetitions, to which the caller adds.
 func Sample[S any](r *Run, n int) (sum *S, first, end int) {
 	repetitions.Lock()
 	defer repetitions.Unlock()
@@ -92,5 +92,5 @@ func Sample[S any](r *Run, n int) (sum *S, first, end int) {
 	return sum, first, end
 }
 
-// Turn reports whether a case belongs to this repetition. All repetitions share the cases.
+// Turn reports whether this repetition runs the case. Each case belongs to one repetition.
 func (r *Run) Turn(number int) bool { return number%r.All == r.Number }

@@ -1,6 +1,6 @@
-// Package toolkit names the types of the rows that this module keeps for itself in a table: locks, sessions, records of
-// migrations, sentinels of unique values. A row says by its type attribute that it is one of them, so that every program
-// recognises it, also one that has never made a lock, or that is older than the kind of row.
+// Package toolkit names the types of this module's own rows in a table: locks, sessions, records of migrations, sentinels of unique
+// values. The type attribute of each such row begins with [Prefix]. So every program recognises the row, even a program that uses no
+// locks, or that is older than this type of row.
 package toolkit
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Prefix begins the types of all of them, and no type of an application.
+// Prefix is the beginning of all these types. No type of an application begins with it.
 const Prefix = "mortise."
 
 // The types.
@@ -17,21 +17,21 @@ const (
 	Session    = Prefix + "LockSession"
 	Migration  = Prefix + "Migration"
 	Checkpoint = Prefix + "MigrationCheckpoint"
-	Unique     = Prefix + "Unique." // and the entity's type, ".", and the constraint's name
+	Unique     = Prefix + "Unique." // followed by the entity's type, ".", and the constraint's name
 )
 
 // Has reports whether a type is one of the module's own.
 func Has(typ string) bool { return strings.HasPrefix(typ, Prefix) }
 
-// Registry is a table, as far as it keeps what must not clash within it.
+// Registry is the part of a table that keeps names which must not conflict in the table.
 type Registry interface {
 	Register(name string, value any, check func(name string, other any) error) error
 }
 
-// claim is registered under the name of a type that a package of this module may define. No package outside of it can make one.
+// claim is registered for each type that a package of this module may define. Packages outside of the module cannot make a claim.
 type claim struct{}
 
-// Claim lets the types be defined in a table: without it package entity refuses names that begin with Prefix.
+// Claim allows types to be defined in a table. Without it, package entity refuses types that begin with Prefix.
 func Claim(r Registry, types ...string) error {
 	for _, typ := range types {
 		if err := r.Register("claim of "+typ, claim{}, func(string, any) error { return nil }); err != nil {

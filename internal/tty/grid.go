@@ -20,8 +20,8 @@ const (
 	readable = 30 // minimum useful width of the last cell
 )
 
-// Write writes the table, limited to a number of columns unless limit is 0. If the last column is too narrow, it omits
-// optional columns, then cuts the last column, and finally cuts the line.
+// Write writes the table. Unless limit is 0, lines have at most limit columns of the terminal: while the table's last column would become
+// too narrow, it omits optional columns; then it cuts the last column, and finally the line.
 func (g *Grid) Write(w io.Writer, limit int) {
 	rows := g.rows
 	if g.Head != nil {
@@ -58,7 +58,7 @@ func (g *Grid) Write(w io.Writer, limit int) {
 	}
 }
 
-// widths returns the preferred width of each column, or 0 if it is omitted.
+// widths returns the preferred width of each column, or 0 if the column has no content.
 func (g *Grid) widths(rows [][]string) []int {
 	var widths []int
 	for i, row := range rows {

@@ -1,4 +1,4 @@
-// Package tty writes for people: tables that fit the width of a terminal, and texts from a table that do not control it.
+// Package tty writes for people: grids that fit the width of a terminal, and texts from a table that cannot control the terminal.
 package tty
 
 import (
@@ -51,8 +51,8 @@ func Columns(text string) (n int) {
 	return n
 }
 
-// runeColumns returns 2 for scripts with wide characters, 0 for marks, and otherwise 1. Errors for other characters
-// affect only alignment.
+// runeColumns returns 2 for scripts with wide characters, 0 for marks, and otherwise 1. A wrong width of other characters only affects
+// alignment.
 func runeColumns(r rune) int {
 	const (
 		fullwidthFirst, fullwidthLast = 0xFF01, 0xFF60

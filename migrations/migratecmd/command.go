@@ -94,7 +94,7 @@ func (c Command) Run(ctx context.Context, m *migrations.Migrator, args []string)
 	return c.tell(err)
 }
 
-// interruptedError is an error after ctx has ended. Others can match context.Canceled, too: those of a lost lock do.
+// interruptedError is an error after ctx has ended. ExitCode needs it: the error of a lost lock can match context.Canceled, too.
 type interruptedError struct{ err, ended error }
 
 func (e *interruptedError) Error() string {

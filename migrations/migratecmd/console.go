@@ -98,7 +98,7 @@ func (c *console) show(p *migrations.Progress) {
 	}
 	now := time.Now()
 	if width := c.width(); width > 0 {
-		// A line that wraps cannot be overwritten.
+		// The text has to fit: a line that wraps cannot be overwritten.
 		tty.Say(c.w, "\r\x1b[K%s", tty.Cut(bar(p, width-1), width-1))
 		c.drawn = true
 		if p.Done {

@@ -14,7 +14,7 @@ func (c *console) logger() *slog.Logger { return slog.New(&lines{console: c}) }
 // lines is a slog.Handler that writes the message followed by the attributes.
 type lines struct {
 	console *console
-	prefix  string // prefix of attributes, from groups
+	prefix  string // of attributes' names: the groups, each with a dot
 	attrs   []string
 }
 

@@ -39,7 +39,7 @@ func repair(ctx context.Context, c *call) error {
 			case row.Made:
 				mark = "made"
 			case fixed(made, row.ID):
-				continue // fixed in another way
+				continue // another fix of this migration was made
 			}
 			tty.Say(w, "%s: %s: %s\n", mark, row.Kind, tty.Clean(row.Text))
 		}
@@ -50,7 +50,7 @@ func contains(list []migrations.Fix, f migrations.Fix) bool {
 	return slices.ContainsFunc(list, func(g migrations.Fix) bool { return g.ID == f.ID && g.Kind == f.Kind && g.Text == f.Text })
 }
 
-// fixed reports whether one of the fixes belongs to a migration.
+// fixed reports whether one of the fixes is for the migration with the given ID.
 func fixed(fixes []migrations.Fix, id string) bool {
 	return slices.ContainsFunc(fixes, func(f migrations.Fix) bool { return f.ID == id })
 }

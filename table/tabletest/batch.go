@@ -12,7 +12,7 @@ const (
 	maxBatchBytes = 16 << 20
 )
 
-// placed identifies an item across tables.
+// placed identifies an item among all tables.
 type placed struct {
 	t     *table
 	place rowKey
@@ -26,7 +26,7 @@ type batchPart struct {
 	node *jsontree.Node
 	gets []*get
 	raw  []*jsontree.Node // key of each get, to return if it stays unprocessed
-	cons bool
+	cons bool             // consistent reads
 }
 
 func batchGetItem(c *call) ([]byte, error) {
@@ -83,7 +83,7 @@ func batchGetItem(c *call) ([]byte, error) {
 	return o.end(), c.in.err
 }
 
-// unprocessedGet repeats a table's part of the request with the unprocessed keys.
+// unprocessedGet writes a table's part of the request again, with only the unprocessed keys.
 func unprocessedGet(o *object, n *jsontree.Node, keys []*jsontree.Node) {
 	o.list("Keys", len(keys), func(b []byte, i int) []byte { return keys[i].Append(b) })
 	for i := range n.Members {

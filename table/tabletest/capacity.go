@@ -15,7 +15,7 @@ func writeUnits(size int) float64 {
 	return float64(max(1, (size+writeBlock-1)/writeBlock))
 }
 
-// readUnits returns the cost of reading that many bytes: at least one block, and half of that if the read may be stale.
+// readUnits returns the cost of reading that many bytes: one unit per block, at least one, and half of that if the read may be stale.
 func readUnits(size int, consistent bool) float64 {
 	blocks := float64(max(1, (size+readBlock-1)/readBlock))
 	if consistent {
@@ -29,7 +29,7 @@ type usage struct {
 	table  float64
 	global map[string]float64
 	local  map[string]float64
-	read   bool // for a transaction: whether the units are read units
+	read   bool // the units are read units; not used
 }
 
 func (u *usage) total() float64 {
@@ -114,7 +114,7 @@ func (c *call) consumed(o *object, t *table, u *usage) {
 
 func (c *call) capacityLevel() string { return c.in.text("ReturnConsumedCapacity") }
 
-// consumedByTable writes the list form of batches and transactions.
+// consumedByTable writes ConsumedCapacity for batches and transactions, as a list with one entry for each table.
 func (c *call) consumedByTable(o *object, order []*table, by map[*table]*usage) {
 	for _, t := range order {
 		c.spent(t, by[t])

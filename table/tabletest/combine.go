@@ -2,8 +2,8 @@ package tabletest
 
 import "slices"
 
-// checkCombination refuses an UpdateTable with several changes that the service accepts only one at a time. It names
-// the first mistake in the service's order.
+// checkCombination refuses an UpdateTable with several changes that the service accepts only one at a time. Of several mistakes it
+// reports the first in the service's order.
 func checkCombination(in *fields) error {
 	var parts []string
 	for _, name := range []string{

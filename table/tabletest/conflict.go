@@ -4,7 +4,7 @@ import "github.com/mortise-go/mortise/table/tabletest/internal/attr"
 
 const conflictMessage = "Transaction is ongoing for the item"
 
-// busy reports whether a fault makes this item part of a transaction in flight.
+// busy reports whether a fault puts this item into a transaction in flight: TransactionConflict, or Delay with Hold.
 func (c *call) busy(t *table, key attr.Item, place rowKey) bool {
 	if c.conflict != nil && c.conflict.names(t.name, sdkItem(key)) {
 		return true
@@ -14,7 +14,7 @@ func (c *call) busy(t *table, key attr.Item, place rowKey) bool {
 
 func (c *call) conflicting(w *write) bool { return c.busy(w.t, w.key, w.place) }
 
-// refuseConflict refuses a single write of an item in a transaction in flight.
+// refuseConflict refuses a single write of an item that takes part in a transaction in flight.
 func (c *call) refuseConflict(w *write) error {
 	if c.conflicting(w) {
 		return fail(codeConflict, conflictMessage)

@@ -15,16 +15,16 @@ type incoming struct {
 	op       string
 	root     *jsontree.Node
 	parseErr error
-	index    int
+	index    int      // number in the request log
 	faults   []*armed // faults that hit it
-	late     bool
+	late     bool     // delivered later, by a fault
 }
 
 // lateRequest is a request to be applied later, for the first time or again.
 type lateRequest struct {
 	incoming
 	due     time.Time
-	dueCall int // index in the log; 0 if due counts
+	dueCall int // number of the request before which it is applied; 0 if the time due decides
 }
 
 // kinds lists the faults for the log.
@@ -123,7 +123,7 @@ func (e *Engine) serveFaulty(ctx context.Context, in *incoming) (*answer, error)
 	return a, nil
 }
 
-// hold delays a request. It can keep the items of a transaction in flight meanwhile.
+// hold delays a request. With Fault.Hold, the items of a transaction are in flight meanwhile.
 func (e *Engine) hold(ctx context.Context, in *incoming, f *armed) error {
 	if !f.Hold || in.op != "TransactWriteItems" {
 		return sleep(ctx, f.For)
@@ -154,7 +154,7 @@ func (e *Engine) hold(ctx context.Context, in *incoming, f *armed) error {
 	return err
 }
 
-// sleep waits, or returns the context's error.
+// sleep waits for d. It returns the context's error if the context ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -179,7 +179,7 @@ func (e *Engine) schedule(in *incoming, f *armed) {
 	e.late = append(e.late, l)
 }
 
-// deliver applies the late requests that are due, in the order in which they were sent. The caller holds e.mu.
+// deliver applies the late requests that are due, in the order in which they were scheduled. The caller holds e.mu.
 func (e *Engine) deliver() {
 	if len(e.late) == 0 {
 		return
@@ -199,7 +199,7 @@ func (e *Engine) deliver() {
 	}
 }
 
-// named returns the primary keys and tables in a request, as far as they are readable. It checks nothing.
+// named returns the primary keys and tables in a request, for faults. It skips what it cannot read, and checks nothing else.
 func (e *Engine) named(in *incoming) (keys []touchedKey, tables []string) {
 	if in.parseErr != nil || in.root == nil {
 		return nil, nil

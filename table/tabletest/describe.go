@@ -10,9 +10,9 @@ import (
 type view struct {
 	status  string
 	now     time.Time
-	created bool              // for the answer to CreateTable, which omits settings that are not settled
-	warmed  bool              // whether to include WarmThroughput even if the request did not set it
-	indexes map[string]string // statuses that differ from the table's, or from ACTIVE
+	created bool              // set for the answer to CreateTable, which omits what the service does not know yet
+	warmed  bool              // set if the CreateTable set WarmThroughput; otherwise its answer omits it
+	indexes map[string]string // status of each index that the request changes; others are ACTIVE, or CREATING with created
 }
 
 func (c *call) view(status string) view { return view{status: status, now: c.now} }
@@ -37,8 +37,7 @@ func (c *call) viewUpdate() view {
 	return v
 }
 
-// leaving returns the table as shown by the UpdateTable that turned it into next: an index that is being deleted is
-// still included.
+// leaving returns the table as the answer to an UpdateTable shows it: next, but with the index that the request deletes, if any.
 func (t *table) leaving(next table) table {
 	if len(next.indexes) < len(t.indexes) {
 		next.indexes, next.attrs = t.indexes, t.attrs
@@ -46,7 +45,7 @@ func (t *table) leaving(next table) table {
 	return next
 }
 
-// describe writes the members of a TableDescription. The service sorts lists of names, but not the indexes.
+// describe writes the members of a TableDescription. Attribute definitions are sorted by name, as by the service. Indexes are not.
 func (t *table) describe(o *object, v view) {
 	attrs := slices.Clone(t.attrs)
 	slices.SortFunc(attrs, func(a, b keyAttr) int { return strings.Compare(a.name, b.name) })
@@ -165,7 +164,7 @@ func (x *index) describeStatus(o *object, v view) {
 	o.text("IndexStatus", status)
 }
 
-// describe keeps the label of a stream that was disabled.
+// describe writes the stream's members. A disabled stream keeps its label.
 func (s stream) describe(o *object, tableARN string) {
 	if s.view != "" {
 		o.object("StreamSpecification", func(o *object) {

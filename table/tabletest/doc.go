@@ -64,5 +64,5 @@
 // # Cost
 //
 // A conditional UpdateItem through the SDK takes about 50 µs on an idle machine, less than half of it in the engine
-// (BenchmarkConditionalUpdate). Reading or writing one item takes O(log n). The log keeps the last million requests.
+// (BenchmarkConditionalUpdate). Reading or writing one item takes O(log n). The log keeps at most the last million requests.
 package tabletest

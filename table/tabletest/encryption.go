@@ -13,11 +13,11 @@ const (
 
 // encryption is the key with which a table is encrypted.
 type encryption struct {
-	enabled bool   // a key of KMS; otherwise one of DynamoDB's own, which no description mentions
+	enabled bool   // with a KMS key; otherwise with a key of DynamoDB itself, which no description mentions
 	key     string // as in the request: the ARN or id of a key, or an alias
 }
 
-// readEncryption reads SSESpecification. SSEType alone enables it.
+// readEncryption reads SSESpecification. SSEType without Enabled enables encryption with a KMS key.
 func readEncryption(in *fields) encryption {
 	f := in.sub("SSESpecification")
 	e := encryption{enabled: f.flag("Enabled") || !f.has("Enabled") && f.has("SSEType"), key: f.text("KMSMasterKeyId")}
@@ -36,8 +36,8 @@ func (e encryption) describe(o *object) {
 	})
 }
 
-// arn returns the ARN of the key in any form. The engine has no KMS, so it invents the key behind an alias, always the
-// same for the same alias.
+// arn returns the ARN of the key, in whatever form the request named it. The engine has no KMS, so it invents the key behind an
+// alias: always the same key for the same alias.
 func (e encryption) arn() string {
 	name := e.key
 	if name == "" {

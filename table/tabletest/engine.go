@@ -19,18 +19,18 @@ type Engine struct {
 	now   func() time.Time
 	model map[string]*shape.Shape // shapes of requests, by operation
 
-	mu     sync.Mutex // for short critical sections; never held across a delay or I/O
+	mu     sync.Mutex // guards the fields down to inflight; never held during a delay or I/O
 	tables map[string]*table
-	tokens map[string]*pastTransaction
-	past   []*pastTransaction // the same, oldest first
+	tokens map[string]*pastTransaction // by ClientRequestToken
+	past   []*pastTransaction          // the same transactions, oldest first
 	log    requestLog
-	ids    uint64
+	ids    uint64 // last identifier; each executed request gets one, and CreateTable uses it for its table
 
 	faults   []*armed
 	late     []lateRequest
-	inflight map[placed]int // items of transactions that a fault keeps in flight
+	inflight map[placed]int // number of delayed transactions (Fault.Hold) that use each item
 
-	serverMu sync.Mutex
+	serverMu sync.Mutex // guards servers and closed
 	servers  []*http.Server
 	serving  sync.WaitGroup
 	closed   bool
@@ -83,7 +83,7 @@ type call struct {
 	request     *incoming
 }
 
-// arm applies the faults that change how a request is handled.
+// arm notes the faults that change how the handler processes the request.
 func (c *call) arm() {
 	if c.request.faults == nil {
 		return
@@ -177,7 +177,7 @@ type answer struct {
 	id     uint64
 }
 
-// execute applies one request. The caller holds e.mu.
+// execute applies one request, logs it and returns the answer. The caller holds e.mu.
 func (e *Engine) execute(in *incoming) *answer {
 	e.ids++
 	c := &call{e: e, op: in.op, in: fields{n: in.root}, now: e.now(), request: in}

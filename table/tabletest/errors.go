@@ -38,10 +38,10 @@ type apiError struct {
 	status  int
 	code    string
 	message string
-	item    attr.Item // ConditionalCheckFailedException, if the request asked for it
-	reasons []reason  // TransactionCanceledException
-	// mismatch reports that a request does not fit a table's schema. Within a transaction it is a reason for
-	// cancellation and not an error of the whole request.
+	item    attr.Item // existing item, in a ConditionalCheckFailedException, if the request asked for it
+	reasons []reason  // in a TransactionCanceledException
+	// mismatch reports that a request does not fit a table's schema. In a transaction such an error is the reason for a cancellation,
+	// and not an error of the whole request.
 	mismatch bool
 }
 
@@ -66,14 +66,14 @@ func mismatch(message string) *apiError {
 	return e
 }
 
-// parameter formats errors with this common beginning.
+// parameter returns a validation error with a beginning that many of the service's texts share.
 func parameter(format string, args ...any) *apiError {
 	return invalid("One or more parameter values were invalid: "+format, args...)
 }
 
 func errMissingTable() *apiError { return fail(codeNotFound, "Requested resource not found") }
 
-// errNoSuchTable returns the error of operations on tables themselves.
+// errNoSuchTable returns the error of operations on tables for a missing table.
 func errNoSuchTable(name string) *apiError {
 	return fail(codeNotFound, "Requested resource not found: Table: %s not found", name)
 }
@@ -84,7 +84,7 @@ func errInternal() *apiError {
 	return e
 }
 
-// errFailure returns the error with which the service fails on some requests, always and without a message.
+// errFailure returns the error, without a message, with which the service always answers some invalid requests.
 func errFailure() *apiError {
 	e := fail(codeFailure, "")
 	e.status = http.StatusInternalServerError

@@ -104,10 +104,10 @@ type Fault struct {
 	Take int
 }
 
-// armed is a fault with its history.
+// armed is an injected fault with its counts.
 type armed struct {
 	Fault
-	matched int
+	matched int // requests that met all conditions before Every and Probability
 	hits    int
 }
 
@@ -142,7 +142,7 @@ func (k FaultKind) applies(op string) bool {
 	return true
 }
 
-// hit decides whether the fault hits a request.
+// hit reports whether the fault hits a request, and counts it.
 func (f *armed) hit(r Request) bool {
 	if f.Times > 0 && f.hits >= f.Times || !f.Kind.applies(r.Operation) {
 		return false
@@ -166,7 +166,7 @@ func (f *armed) hit(r Request) bool {
 	return true
 }
 
-// names reports whether the fault's Table and Key fit a primary key.
+// names reports whether the fault's Table and Key match the primary key of an item in a table.
 func (f *Fault) names(table string, key map[string]types.AttributeValue) bool {
 	if f.Table != "" && f.Table != table {
 		return false

@@ -10,7 +10,7 @@ type history struct {
 	past []change // oldest first
 }
 
-// change is one write. old is the row before it, or nil.
+// change is one write. old is the row before the write, or nil if there was none.
 type change struct {
 	key rowKey
 	old *row
@@ -29,7 +29,7 @@ func (h *history) last(n int) []change {
 	return h.past[len(h.past)-n:]
 }
 
-// read returns an item as this request sees it.
+// read returns an item as this request sees it, which is stale after a StaleRead.
 func (c *call) read(t *table, k rowKey, consistent bool) *row {
 	if c.stale > 0 && !consistent {
 		for _, p := range t.history.last(c.stale) {

@@ -76,7 +76,7 @@ func abort(w http.ResponseWriter) {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
-	_ = conn.Close() // no client is left to tell
+	_ = conn.Close() // nobody could be told about an error
 }
 
 // readBody reads a request's body. SDKs compress large bodies.
@@ -172,7 +172,7 @@ func (e *Engine) HTTPClient() aws.HTTPClient { return client{e} }
 func (e *Engine) Config() aws.Config {
 	return aws.Config{
 		Region:       Region,
-		Credentials:  aws.AnonymousCredentials{}, // the engine checks no signature, and to sign is a seventh of a request's allocations
+		Credentials:  aws.AnonymousCredentials{}, // the engine checks no signature, and signing takes a seventh of a request's allocations
 		HTTPClient:   e.HTTPClient(),
 		BaseEndpoint: aws.String("http://dynamodb.invalid"),
 	}

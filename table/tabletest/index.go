@@ -20,7 +20,7 @@ type index struct {
 	global     bool
 	keys       keySchema
 	projection string
-	include    []string // as in the request, since descriptions return this order
+	include    []string // in the order of the request; descriptions sort it
 	rows       rows
 
 	provision // for a global index
@@ -31,8 +31,8 @@ func (x *index) covers(base keySchema, name string) bool {
 	return x.projection == projectAll || base.has(name) || x.keys.has(name) || slices.Contains(x.include, name)
 }
 
-// entry returns the index's row for an item, or nil. An item that is older than a global index can have attributes that
-// are not valid keys.
+// entry returns the index's row for an item, or nil if the index does not contain the item. An item that is older than a global index
+// can have attributes that are not valid index keys.
 func (x *index) entry(base keySchema, primary rowKey, item attr.Item) *row {
 	for _, a := range x.keys.attrs() {
 		v, ok := item[a.name]
@@ -57,8 +57,8 @@ func (x *index) entry(base keySchema, primary rowKey, item attr.Item) *row {
 	return &row{rowKey: k, item: held, size: held.Size()}
 }
 
-// update applies the change of an item to the index; before or after is nil if there is no item. It returns the write
-// units: none if the index's row did not change, two writes if its key did.
+// update applies the change of an item to the index; before or after is nil if there is no item. It returns the write units: none if the
+// index's row did not change, and two writes if the row's key changed.
 func (x *index) update(base keySchema, primary rowKey, before, after attr.Item) float64 {
 	var old, now *row
 	if before != nil {
@@ -87,7 +87,7 @@ func (x *index) update(base keySchema, primary rowKey, before, after attr.Item) 
 	return writeUnits(max(old.size, now.size))
 }
 
-// checkItem validates the index's key attributes of an item, as far as it has them.
+// checkItem validates those index key attributes that the item has.
 func (x *index) checkItem(item attr.Item) error {
 	for _, a := range x.keys.attrs() {
 		v, ok := item[a.name]

@@ -104,7 +104,7 @@ func getItem(c *call) ([]byte, error) {
 	return o.end(), c.in.err
 }
 
-// get is a read of one item. Like a write, it is read in two steps.
+// get is a read of one item. Like a write, its request is read in two steps: readGet needs no table, locate does.
 type get struct {
 	key   attr.Item
 	place rowKey

@@ -29,7 +29,7 @@ func (o *object) time(name string, t time.Time) {
 	o.b = strconv.AppendFloat(o.b, float64(t.UnixMilli())/1000, 'f', -1, 64)
 }
 
-// fields reads the members of a request and records the first one of the wrong type.
+// fields reads the members of a request. err is the error for the first member of a wrong type.
 type fields struct {
 	n   *jsontree.Node
 	err error
@@ -63,7 +63,7 @@ func (f *fields) items(name string) []jsontree.Node {
 	return f.get(name, jsontree.Array).Items
 }
 
-// number returns an integer, and whether the request has it.
+// number returns an integer, and whether the request contains it.
 func (f *fields) number(name string) (int, bool) {
 	n := f.get(name, jsontree.Number)
 	if n.IsNull() {

@@ -21,11 +21,11 @@ type keyAttr struct {
 	kind attr.Kind
 }
 
-// keySchema is a partition key and an optional sort key. In a global index each can have up to four attributes,
-// elsewhere one.
+// keySchema is a partition key and an optional sort key. In a global index each can have up to four attributes; otherwise each has
+// one.
 type keySchema struct {
 	all    []keyAttr // partition attributes first
-	hashes int
+	hashes int       // number of partition attributes
 }
 
 func (s keySchema) attrs() []keyAttr { return s.all }
@@ -60,7 +60,7 @@ func (s keySchema) place(item attr.Item) rowKey {
 	return rowKey{part: partition(composite(s.hash(), value)), sort: composite(s.sort(), value)}
 }
 
-// asTie encodes a primary key for index rows.
+// asTie encodes a primary key as the tie of index rows. The length of part makes the encoding unique.
 func (k rowKey) asTie() string {
 	var n [4]byte
 	binary.BigEndian.PutUint32(n[:], uint32(len(k.part)))
@@ -150,7 +150,7 @@ func emptyNoun(v *attr.Value) string {
 	return ""
 }
 
-// peek reads the key attributes of an item in wire format, without checking the rest of it.
+// peek reads the key attributes of an item in wire format. It does not check the item's other attributes.
 func (s keySchema) peek(n *jsontree.Node) (attr.Item, bool) {
 	out := attr.Item{}
 	for _, a := range s.attrs() {

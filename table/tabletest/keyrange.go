@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
 )
 
-// endOfValue ends every value of an encoding except the last. It sorts before any continuation of a longer value.
+// endOfValue ends every value of an encoding except the last. It sorts before all bytes with which a longer value can continue.
 const endOfValue = "\x00\x01"
 
 // escaped escapes zero bytes within a value, so that they differ from endOfValue.
@@ -57,7 +57,7 @@ func (s keySchema) rangeOf(conditions map[string]expr.KeyTerm) keyRange {
 	return keyRange{at.prefix, afterPrefix(at.prefix)}
 }
 
-// element is one attribute of a sort key, after the encodings of the previous ones.
+// element is one attribute of a sort key. prefix is the encoding of the attributes before it.
 type element struct {
 	prefix string
 	last   bool
@@ -102,7 +102,7 @@ func (e element) satisfying(t expr.KeyTerm) keyRange {
 	return keyRange{begins, afterPrefix(begins)}
 }
 
-// afterPrefix returns the first text after all those that begin with prefix, or "" if there is none.
+// afterPrefix returns the first text after all texts that begin with prefix, or "" if there is none.
 func afterPrefix(prefix string) string {
 	for last := len(prefix) - 1; last >= 0; last-- {
 		if prefix[last] < 0xff {

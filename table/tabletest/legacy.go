@@ -86,14 +86,14 @@ func operands(op string) int {
 	return 1
 }
 
-// readTerm reads a condition with an operator. Unknown operators were refused before.
+// readTerm reads a condition with an operator. The request's shape allows only known operators.
 func readTerm(name string, f *fields) (legacyTerm, error) {
 	t := legacyTerm{name: name, op: f.text("ComparisonOperator")}
 	items := f.items("AttributeValueList")
 	if f.err != nil {
 		return t, f.err
 	}
-	// Expected can have an operator's only operand in its older member.
+	// In Expected, the only operand can also be in the older member Value.
 	if v := f.n.Get("Value"); !v.IsNull() && !f.has("AttributeValueList") {
 		items = []jsontree.Node{*v}
 	}
@@ -211,7 +211,7 @@ func readExpected(in *fields) (condition, error) {
 	return l, nil
 }
 
-// readKeyConditions reads the older form of a key condition. A term whose operator is not one for keys has no operator.
+// readKeyConditions reads the older form of a key condition. An operator that keys do not have becomes 0, which keyTerms refuses.
 func readKeyConditions(in *fields) ([]expr.KeyTerm, error) {
 	members := in.members("KeyConditions")
 	if in.err != nil {
@@ -335,12 +335,12 @@ func (l *legacyUpdate) next(t *table, before, key attr.Item) (attr.Item, error) 
 	return item, t.checkUpdated(item)
 }
 
-// onlyDeletes reports whether the update does not create an item. An update without any action does.
+// onlyDeletes reports whether there are actions and all of them delete. Then no item is created; without any action, one is.
 func (l *legacyUpdate) onlyDeletes() bool {
 	return len(l.updates) > 0 && !slices.ContainsFunc(l.updates, func(u attributeUpdate) bool { return u.action != "DELETE" })
 }
 
-// apply returns the attribute's next value, or nil if it is removed.
+// apply returns the attribute's new value, or nil to remove the attribute.
 func (u *attributeUpdate) apply(old *attr.Value) (*attr.Value, error) {
 	switch {
 	case u.action == "PUT":

@@ -2,8 +2,8 @@ package tabletest
 
 import "github.com/mortise-go/mortise/table/tabletest/internal/attr"
 
-// collectionMetrics writes ItemCollectionMetrics if the request asked for them and the table has local indexes. The
-// service does not count item collections of other tables.
+// collectionMetrics writes ItemCollectionMetrics if the request asked for them and the table has local indexes. For other tables, the
+// service does not measure item collections.
 func (c *call) collectionMetrics(o *object, w *write) {
 	if c.in.text("ReturnItemCollectionMetrics") != "SIZE" || !w.t.hasLocal() {
 		return

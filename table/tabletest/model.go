@@ -7,11 +7,11 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/shape"
 )
 
-// The model contains the members of each operation's request. All errors about a member's type come from it, and all
-// about its length, range or set of values, which the service reports together. Members have the order in which the
-// service reports them, as far as it is known.
+// The model describes the members of each operation's request. It decides the errors about a member's type, and those about its
+// length, range and set of values. The service reports all of the latter together. Members are in the order in which the service
+// reports them, as far as that order is known.
 
-// model returns the shapes of all requests that are checked with one.
+// model returns the shapes of all requests, by operation.
 func model() map[string]*shape.Shape {
 	m := itemModel()
 	maps.Copy(m, tableModel())
@@ -123,8 +123,8 @@ func attributeUpdates() shape.Field {
 	)))
 }
 
-// The service checks a query's Limit, and the number of keys in a BatchGetItem, with a newer validator than other
-// members.
+// The service checks a query's Limit, and the number of keys in a BatchGetItem, with a newer validator than other members: these two
+// shapes are terse.
 
 func queryModel() *shape.Shape {
 	return shape.Struct("QueryInput",
@@ -191,8 +191,8 @@ func transactWriteModel() *shape.Shape {
 		shape.May("ClientRequestToken", shape.Text().AtLeast(1).AtMost(maxToken)))
 }
 
-// errNothing returns the error of a batch without requests, which has a special text.
+// errNothing returns the error for a batch without requests, which has a text of its own.
 func errNothing(op string) error { return invalid("The requestItems parameter is required for %s", op) }
 
-// errSerialization returns the error of a body that is not a JSON object.
+// errSerialization returns the error for a body that is not a JSON object.
 func errSerialization() error { return attr.MalformedError("") }

@@ -38,7 +38,7 @@ func projectionMembers() *shape.Shape {
 		shape.May("NonKeyAttributes", shape.List(attributeName()).AtLeast(1).AtMost(maxInclude)))
 }
 
-// limitMembers and warmthMembers have no bounds here, because the service names the table's part in these errors.
+// limitMembers and warmthMembers have no bounds here: errors about bounds name the table or the index, so provision checks them.
 func limitMembers() shape.Field {
 	return unitMembers("OnDemandThroughput", "MaxReadRequestUnits", "MaxWriteRequestUnits")
 }
@@ -52,7 +52,7 @@ func unitMembers(class, read, write string) shape.Field {
 	return shape.May(class, shape.Struct(class, units(read), units(write)))
 }
 
-// tagMembers can lack a key or a value; the service then reports it like an invalid one.
+// tagMembers does not require a key and a value, because the service reports a missing one like an invalid one (readTags).
 func tagMembers() *shape.Shape { return shape.List(shape.Struct("Tag", text("Key"), text("Value"))) }
 
 func billingMode() shape.Field {

@@ -55,8 +55,8 @@ func errOneName() error {
 	return invalid("Both the Hash Key and the Range Key element in the KeySchema have the same name")
 }
 
-// checkAggregate refuses attributes of one role that are too long together. They count only if the item has all of
-// them.
+// checkAggregate refuses an item whose attributes of one role are too long together. It checks a role only if the item has all of its
+// attributes.
 func (x *index) checkAggregate(item attr.Item) error {
 	for _, role := range []struct {
 		name  string
@@ -77,7 +77,7 @@ func (x *index) checkAggregate(item attr.Item) error {
 	return nil
 }
 
-// sizeOf returns the total size of those of the attributes that the item has.
+// sizeOf returns the total size of the item's values of the attributes. Missing attributes count as 0.
 func sizeOf(attrs []keyAttr, item attr.Item) int {
 	size := 0
 	for _, a := range attrs {
@@ -96,9 +96,8 @@ func listed(attrs []keyAttr) string {
 	return strings.Join(names, ", ")
 }
 
-// checkSeveral checks the conditions of a query on a key with several attributes in a role. All partition attributes
-// need equality. The sort attributes need to be given from the left without a gap, and all but the last one given need
-// equality.
+// checkSeveral checks the conditions of a query on a key with several attributes in a role. All partition attributes need equality. Sort
+// attributes must have conditions from the left without a gap. Of these conditions, all but the last must be equality.
 func (p *page) checkSeveral(conditions map[string]expr.KeyTerm) error {
 	keys := p.keys()
 	var missing, unequal []keyAttr

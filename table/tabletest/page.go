@@ -20,7 +20,7 @@ const (
 	selectCount     = "COUNT"
 )
 
-// page is the common part of Query and Scan: a walk over rows that filters, projects, counts and stops.
+// page is the common part of Query and Scan: it reads rows, filters, projects and counts them, and ends the page.
 type page struct {
 	c          *call
 	t          *table
@@ -37,7 +37,7 @@ type page struct {
 	count   int
 	scanned int
 	size    int
-	fetched float64 // units for reads of the table for a local index
+	fetched float64 // units for items that a query or scan of a local index reads from the table
 	read    float64 // units for the physical partitions that a scan has finished
 	rest    int     // bytes read from the current physical partition
 	at      int     // number of the current physical partition
@@ -46,16 +46,16 @@ type page struct {
 	single  bool // the query can match only one item
 }
 
-// A page is read in two steps, as a write is: first the parts that need no table, then those that depend on its schema.
+// The request of a page is read in two steps, as for a write: first the parts that need no table, then those that need its schema.
 
-// newPage reads the parameters on which no others depend.
+// newPage begins a page. It reads only ConsistentRead and Limit.
 func (c *call) newPage() *page {
 	p := &page{c: c, consistent: c.in.flag("ConsistentRead")}
 	p.limit, _ = c.in.number("Limit")
 	return p
 }
 
-// locate finds the table and, if one is named, the index.
+// locate finds the table and, if the request names one, the index.
 func (p *page) locate() error {
 	in := &p.c.in
 	var err error
@@ -75,7 +75,7 @@ func (p *page) locate() error {
 	return in.err
 }
 
-// keys returns the key schema that orders the page.
+// keys returns the key schema of the index or table that is read. It orders the rows.
 func (p *page) keys() keySchema {
 	if p.x != nil {
 		return p.x.keys
@@ -83,7 +83,7 @@ func (p *page) keys() keySchema {
 	return p.t.keys
 }
 
-// readFilter reads FilterExpression or its older form.
+// readFilter reads FilterExpression. readLegacyFilter reads its older form.
 func (p *page) readFilter() error {
 	in := &p.c.in
 	if !in.has("FilterExpression") {
@@ -168,8 +168,8 @@ func (p *page) checkGlobal() error {
 	return nil
 }
 
-// checkFilterCovered refuses a query's filter on attributes that the index does not project. A scan has no such check:
-// the attributes are missing.
+// checkFilterCovered refuses a query's filter on attributes that the index does not project. A scan has no such check: for its filter,
+// these attributes are missing, unless the scan fetches the items from the table.
 func (p *page) checkFilterCovered() error {
 	if p.x == nil {
 		return nil
@@ -240,7 +240,7 @@ func (p *page) readStart() error {
 	return err
 }
 
-// checkStart checks ExclusiveStartKey against the schema: the primary key and, for an index, its key too.
+// checkStart checks ExclusiveStartKey against the schema: it needs the primary key, and for an index also the index's key.
 func (p *page) checkStart() error {
 	if p.start == nil {
 		return nil
@@ -340,10 +340,10 @@ func (p *page) visit(r *row, fetch bool) bool {
 	return !p.full
 }
 
-// units returns the page's cost without that of reads of the table.
+// units returns the page's cost, without fetched.
 func (p *page) units() float64 { return p.read + readUnits(p.rest, p.consistent) }
 
-// enter moves to another physical partition. Each partition is rounded up separately, to at least the minimum.
+// enter moves to a later physical partition. Each partition, also one without rows, is rounded up separately, to at least the minimum.
 func (p *page) enter(partition int) {
 	for ; p.at < partition; p.at++ {
 		p.read += readUnits(p.rest, p.consistent)

@@ -21,7 +21,7 @@ func (c *call) table(in *fields) (*table, error) {
 	return c.lookup(name)
 }
 
-// tableItself is table for operations on tables themselves, whose error contains the name.
+// tableItself is like table, but for operations on tables: their error for a missing table contains its name.
 func (c *call) tableItself() (*table, error) {
 	t, err := c.table(&c.in)
 	if err != nil && c.in.err == nil {
@@ -40,8 +40,8 @@ func (c *call) lookup(name string) (*table, error) {
 	return t, nil
 }
 
-// expressions reads ExpressionAttributeNames and ExpressionAttributeValues. params are the expressions that can use
-// them; without params, names and values are refused.
+// expressions reads ExpressionAttributeNames and ExpressionAttributeValues. params are the expressions that can use them. If the
+// request has none of these expressions, names and values are refused.
 func expressions(in *fields, params ...string) (*expr.Env, error) {
 	if err := checkUsers(in, params); err != nil {
 		return nil, err

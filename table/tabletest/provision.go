@@ -55,7 +55,7 @@ func createTable(c *call) ([]byte, error) {
 	}
 	c.e.tables[name] = t
 	o := newObject()
-	// The table is ready immediately. The answer has the status CREATING, as the service's, and clients wait with
+	// The table is ready immediately. The answer still has the status CREATING, like the service's answer, so clients wait with
 	// DescribeTable.
 	v := c.view(statusCreating)
 	v.created, v.warmed = true, in.wantedWarmth().any()

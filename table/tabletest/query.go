@@ -117,7 +117,7 @@ func (p *page) readTerms() ([]expr.KeyTerm, error) {
 	return nil, invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 }
 
-// onlyKeyConditions allows KeyConditions together with a filter or projection expression, as the service does.
+// onlyKeyConditions reports whether KeyConditions is the only older parameter. The service allows it beside other expressions.
 func onlyKeyConditions(in *fields) bool {
 	return in.has("KeyConditions") && !in.has("KeyConditionExpression") &&
 		len(given(in, []string{"AttributesToGet", "QueryFilter", "ConditionalOperator"})) == 0
@@ -170,7 +170,7 @@ func (p *page) checkPair(conditions map[string]expr.KeyTerm) error {
 	return p.checkNames(conditions)
 }
 
-// checkNames refuses conditions on attributes outside of the key.
+// checkNames refuses conditions on attributes that are not in the key.
 func (p *page) checkNames(conditions map[string]expr.KeyTerm) error {
 	keys := p.keys()
 	for name := range conditions {
@@ -224,7 +224,7 @@ func errKeyElement(a keyAttr) error {
 	return invalid("Query condition missed key schema element: %s", a.name)
 }
 
-// checkFilterKeys refuses filters on the key that the query already restricts.
+// checkFilterKeys refuses filters on key attributes of the index or table that the query reads.
 func (p *page) checkFilterKeys() error {
 	name := "Filter Expression"
 	if _, legacy := p.filter.(*legacyConditions); legacy {

@@ -27,13 +27,13 @@ type Key struct {
 	Attrs map[string]types.AttributeValue
 }
 
-// touchedKey is a Key that has not been converted yet.
+// touchedKey is a Key that has not been converted to the SDK's types yet.
 type touchedKey struct {
 	table string
 	attrs attr.Item
 }
 
-// logLimit is the maximum length of the log. Older entries are dropped.
+// logLimit is the length at which the log drops its older half.
 const logLimit = 1 << 20
 
 type logEntry struct {
@@ -57,7 +57,7 @@ func (l *requestLog) add(c *call, code string) {
 	l.append(logEntry{c.request.index, c.op, c.tables, c.keys, c.units, code, c.now, c.request.kinds(), c.request.late})
 }
 
-// lost records a request that was dropped before it was read.
+// lost records a request that a DropRequest has dropped. Its tables and keys are not recorded.
 func (l *requestLog) lost(in *incoming, now time.Time) {
 	l.append(logEntry{index: in.index, op: in.op, time: now, faults: in.kinds()})
 }
@@ -96,7 +96,7 @@ func (l *logEntry) request() Request {
 func (e *Engine) ResetRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for i := range e.late { // keep the number of requests until a late one is due
+	for i := range e.late { // keep the number of requests after which a late one is due
 		if l := &e.late[i]; l.dueCall > 0 {
 			l.dueCall = max(1, l.dueCall-e.log.count)
 		}
@@ -104,7 +104,7 @@ func (e *Engine) ResetRequests() {
 	e.log = requestLog{}
 }
 
-// sdkItem converts an item of scalars for readers of the log.
+// sdkItem converts key attributes to the SDK's types, for the log and for faults.
 func sdkItem(it attr.Item) map[string]types.AttributeValue {
 	out := make(map[string]types.AttributeValue, len(it))
 	for name, v := range it {

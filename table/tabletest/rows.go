@@ -32,11 +32,11 @@ type row struct {
 	size int
 }
 
-// chunkSize is the maximum number of rows in a chunk, which bounds the cost of an insertion.
+// chunkSize is the number of rows at which a chunk is split. It bounds the cost of an insertion.
 const chunkSize = 256
 
-// rows is an ordered list of rows in chunks. Finding takes O(log n); inserting and deleting take O(chunkSize +
-// n/chunkSize).
+// rows is an ordered list of rows in chunks, none of which is empty. Finding takes O(log n); inserting and deleting take
+// O(chunkSize + n/chunkSize).
 type rows struct {
 	chunks [][]*row
 	count  int
@@ -45,7 +45,7 @@ type rows struct {
 // position is a place in rows; chunk == len(chunks) is the end.
 type position struct{ chunk, at int }
 
-// seek returns the first row for which reached is true. reached must be false up to some row and true from there on.
+// seek returns the position of the first row for which reached is true. For all rows after it, reached must be true, too.
 func (r *rows) seek(reached func(*row) bool) position {
 	c := sort.Search(len(r.chunks), func(i int) bool {
 		chunk := r.chunks[i]
@@ -147,7 +147,7 @@ func (r *rows) descend(p position, f func(*row) bool) {
 	}
 }
 
-// clone copies the list. Both share the rows.
+// clone copies the list. The copy shares the rows, which are never modified.
 func (r *rows) clone() rows {
 	out := rows{count: r.count, chunks: make([][]*row, len(r.chunks))}
 	for i, c := range r.chunks {

@@ -28,7 +28,7 @@ func (t *table) checkScalars(e pathsOf) error {
 	return err
 }
 
-// checkCondition is checkScalars for conditions and filters. Their older form has no paths.
+// checkCondition is checkScalars for conditions and filters. Their older form has no paths, so it needs no check.
 func (t *table) checkCondition(c condition) error {
 	if e, ok := c.(pathsOf); ok {
 		return t.checkScalars(e)

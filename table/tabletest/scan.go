@@ -7,7 +7,7 @@ import (
 
 const maxSegments = 1000000
 
-// segment is a worker's share of a parallel scan: a range of partition hashes.
+// segment is a worker's share of a parallel scan: a range of partition hashes. of returns the number of a row's segment.
 type segment struct{ number, total int }
 
 func (s segment) of(k rowKey) int {
@@ -128,8 +128,8 @@ func (p *page) scan(seg segment) []byte {
 // newPartitions is the number of physical partitions of a new on-demand table, and of each of its indexes.
 const newPartitions = 4
 
-// partitions divides the rows among the physical partitions of a table or an index. A local index shares those of its
-// table.
+// partitions divides the rows among the physical partitions of a table or an index: each partition is a segment. A local index shares
+// the partitions of its table.
 func (p *page) partitions() segment {
 	if p.t.onDemand {
 		return segment{total: newPartitions}

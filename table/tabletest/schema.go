@@ -12,7 +12,7 @@ const (
 	maxGlobalIndexes = 20
 	maxLocalIndexes  = 5
 	maxInclude       = 20
-	// maxUnits is the maximum of provisioned throughput.
+	// maxUnits is the maximum of ReadCapacityUnits and of WriteCapacityUnits.
 	maxUnits = 1000000000000
 )
 

@@ -18,7 +18,7 @@ type table struct {
 	history  history
 	created  time.Time
 	onDemand bool
-	billedAt time.Time
+	billedAt time.Time // time at which the table last became on demand; zero if it never was
 
 	provision
 	stream     stream
@@ -38,7 +38,7 @@ type stream struct {
 
 type tag struct{ key, value string }
 
-// account is the account of all tables, from AWS's documentation.
+// account is the account in all ARNs. AWS's documentation uses it in examples.
 const account = "123456789012"
 
 const arnPrefix = "arn:aws:dynamodb:" + Region + ":" + account + ":table/"

@@ -114,7 +114,7 @@ func (c *call) resourceARN() (string, error) {
 	return arn, nil
 }
 
-// tagged returns the table that an ARN names. A stream has no tags, since the engine has no streams to read.
+// tagged returns the table that an ARN names. It does not find streams, since the engine has none that can be read.
 func (c *call) tagged(arn string) (*table, error) {
 	name := tableOfARN(arn)
 	t, ok := c.e.tables[name]

@@ -19,15 +19,15 @@ type provision struct {
 	limit      throughput // limit of an on-demand table or index; zero if there is none, unlimited if it was just removed
 	warm       throughput // capacity that is available immediately; it never falls
 
-	increased time.Time
-	decreased time.Time
-	decreases int // number of decreases on the UTC day of decreased
+	increased time.Time // time of the last increase; zero if there was none
+	decreased time.Time // time of the last decrease
+	decreases int       // number of decreases on the UTC day of decreased
 }
 
-// unlimited removes a limit.
+// unlimited is the value with which a request removes a limit.
 const unlimited = -1
 
-// wanted is a structure in a request with two optional numbers.
+// wanted is OnDemandThroughput or WarmThroughput in a request: two optional numbers.
 type wanted struct {
 	names  [2]string // names of the numbers for reads and writes
 	values [2]int
@@ -125,7 +125,7 @@ func (at target) suffix(before string) string {
 	return before + at.index
 }
 
-// warmth formats the minimum of WarmThroughput.
+// warmth describes the minimum of WarmThroughput in an error text.
 func (at target) warmth(member int) string {
 	switch {
 	case !at.fresh:
@@ -136,7 +136,7 @@ func (at target) warmth(member int) string {
 	return [2]string{"ReadCapacityUnits", "WriteCapacityUnits"}[member] + " of ProvisionedThroughput"
 }
 
-// warmUp raises the warm throughput to the provisioned throughput.
+// warmUp raises the warm throughput to at least the provisioned throughput, or the initial capacity if it is on demand.
 func (p *provision) warmUp(onDemand bool) {
 	least := p.throughput
 	if onDemand {
@@ -180,7 +180,7 @@ func (p *provision) describeThroughput(o *object, v view) {
 	})
 }
 
-// describeCapacity omits WarmThroughput in the answer to a CreateTable that did not set it.
+// describeCapacity writes OnDemandThroughput and WarmThroughput. The answer to a CreateTable has the latter only if the request set it.
 func (p *provision) describeCapacity(o *object, v view) {
 	if p.limit != (throughput{}) {
 		o.object("OnDemandThroughput", func(o *object) {
@@ -206,7 +206,7 @@ func (p *provision) describeCapacity(o *object, v view) {
 	})
 }
 
-// settle removes the mark of removed limits, which only the answer to the request contains.
+// settle replaces unlimited by 0. Only the answer to the request that removes a limit contains unlimited.
 func (p *provision) settle() {
 	for _, m := range p.limit.members() {
 		*m = max(*m, 0)
@@ -261,7 +261,7 @@ func (x *index) changeCapacity(f *fields, onDemand bool) error {
 	return x.read(f, target{index: x.name, onDemand: onDemand, updating: true})
 }
 
-// changed completes an UpdateTable that results in t. It applies the consequences of the request's settings.
+// changed completes an UpdateTable that turns old into t: it checks throughputs, and records what follows from the new settings.
 func (t *table) changed(old *table, now time.Time) error {
 	for _, x := range t.indexes {
 		before := old.index(x.name)
@@ -285,7 +285,7 @@ func (t *table) changed(old *table, now time.Time) error {
 	}
 	switch {
 	case old.class == "" && t.class == classStandard:
-		t.class = "" // the class of a table that never had one set
+		t.class = "" // a table whose class was never set keeps none, since STANDARD is the default
 	case old.class != t.class:
 		t.classAt = now
 	}

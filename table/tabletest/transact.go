@@ -16,8 +16,8 @@ const (
 	maxToken            = 36
 	// tokenWindow is how long a ClientRequestToken is remembered after its transaction has finished.
 	tokenWindow = 10 * time.Minute
-	// transactionFactor is the cost of a transaction relative to the same reads or writes on their own, since it
-	// prepares and commits.
+	// transactionFactor is the cost of a transaction relative to the same reads or writes as single requests: the service prepares
+	// and commits each of them.
 	transactionFactor = 2
 )
 
@@ -156,8 +156,8 @@ func (c *call) readAction(n *jsontree.Node) (*write, error) {
 	return found, firstError(err, f.err)
 }
 
-// runTransaction evaluates every action against the state before the transaction. If an action fails, it reports one
-// reason for each action, in their order. It stops at the first invalid action.
+// runTransaction evaluates every action against the state before the transaction. If an action fails, the error has one reason for each
+// action, in their order. If an action does not fit its table's schema, none is evaluated, and only the first such action has a reason.
 func (c *call) runTransaction(writes []*write) error {
 	if reasons := firstInvalid(len(writes), func(i int) *apiError { return writes[i].refused }); reasons != nil {
 		return canceled(reasons)
@@ -195,8 +195,8 @@ func (c *call) runTransaction(writes []*write) error {
 	return nil
 }
 
-// firstInvalid returns the reasons for a transaction with an action that does not fit its table: one for the first such
-// action, none for the others. It returns nil if all fit.
+// firstInvalid returns the reasons for cancelling a transaction in which an action does not fit its table's schema: a ValidationError
+// for the first such action, and None for all others. It returns nil if all actions fit.
 func firstInvalid(n int, refused func(i int) *apiError) []reason {
 	for i := range n {
 		if e := refused(i); e != nil {
@@ -211,7 +211,7 @@ func firstInvalid(n int, refused func(i int) *apiError) []reason {
 	return nil
 }
 
-// payload returns the size that a write adds to its transaction.
+// payload returns the size with which a write counts towards the limit of its transaction.
 func (w *write) payload() int {
 	if w.change == nil || w.after == nil {
 		return w.key.Size()
@@ -251,8 +251,8 @@ func (c *call) remember(token string) {
 	e.past = slices.Insert(e.past, place, p)
 }
 
-// answerAgain answers the repetition of a finished transaction. It changes nothing and costs as much as reading the
-// items.
+// answerAgain answers a repeated request of a finished transaction. It changes nothing, and costs as much as reading the items in a
+// transaction.
 func (c *call) answerAgain(writes []*write) ([]byte, error) {
 	reads, order := map[*table]*usage{}, []*table(nil)
 	for _, w := range writes {
@@ -274,7 +274,7 @@ func (c *call) answerAgain(writes []*write) ([]byte, error) {
 	return c.transactOutput(order, reads), c.in.err
 }
 
-// canonical returns the part of a request that must stay the same under one token, independent of the order of members.
+// canonical returns the part of a request that must be the same each time a token is used, whatever the order of members.
 func (c *call) canonical() string {
 	return string(c.in.n.Get("TransactItems").AppendSorted(nil))
 }

@@ -2,8 +2,8 @@ package tabletest
 
 import "github.com/mortise-go/mortise/table/tabletest/internal/attr"
 
-// maxExpiredYears is how far an expiry can be in the past. The service ignores older values, so that a wrong unit does
-// not delete a table.
+// maxExpiredYears is how far in the past an expiry can be. The service ignores older values, so that a wrong unit does not delete all
+// items of a table.
 const maxExpiredYears = 5
 
 func updateTimeToLive(c *call) ([]byte, error) {

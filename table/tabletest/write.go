@@ -14,8 +14,8 @@ type condition interface{ Holds(item attr.Item) bool }
 // mutation computes an item's next state. before is nil if the item does not exist.
 type mutation interface {
 	next(t *table, before, key attr.Item) (attr.Item, error)
-	// targets returns the paths that the mutation writes, for UPDATED_OLD and UPDATED_NEW. It returns nil if it writes
-	// all.
+	// targets returns the paths that an update writes, for UPDATED_OLD and UPDATED_NEW. It returns nil for an update without
+	// expression, and for all other mutations.
 	targets() []expr.Path
 }
 
@@ -28,7 +28,7 @@ type write struct {
 	key       attr.Item
 	place     rowKey
 	cond      condition
-	change    mutation  // nil for a check
+	change    mutation  // nil for a ConditionCheck
 	returnOld bool      // return the item if the condition fails
 	refused   *apiError // error of a transaction's action that does not fit the table's schema
 
@@ -96,7 +96,7 @@ func (w *write) commit() *usage {
 	return u
 }
 
-// refusedUnits returns the cost of a refused write, which is that of rewriting the existing item.
+// refusedUnits returns the cost of a refused write: as much as writing the existing item again.
 func (w *write) refusedUnits() float64 {
 	if w.before == nil {
 		return writeUnits(0)
@@ -164,7 +164,7 @@ func (t *table) checkUpdated(item attr.Item) error {
 	return item.CheckDepth()
 }
 
-// storedSize returns the size to which the limit applies: that of the item and of its entries in local indexes.
+// storedSize returns the size to which the limit applies: the item and its entries in local indexes.
 func (t *table) storedSize(item attr.Item) int {
 	size := item.Size()
 	for _, x := range t.indexes {
@@ -185,7 +185,7 @@ func checkItemSize(item attr.Item) error {
 	return nil
 }
 
-// checkTargets refuses an update of key attributes, and paths into those of indexes.
+// checkTargets refuses updates of the table's key attributes, and paths into key attributes of indexes.
 func (t *table) checkTargets(m mutation) error {
 	for _, p := range m.targets() {
 		if name := p[0].Name; t.keys.has(name) {
@@ -219,8 +219,8 @@ func refuseMixedWrite(in *fields) error {
 	return refuseMixed(in, []string{"AttributeUpdates", "Expected", "ConditionalOperator"}, []string{"UpdateExpression", "ConditionExpression"})
 }
 
-// readPut, readDelete, readCheck and readUpdate read the parts of a write that do not depend on the table. The write is
-// a request of its own or part of a transaction.
+// readPut, readDelete, readCheck and readUpdate read the parts of a write that do not depend on the table. in is the whole request,
+// or one action of a transaction.
 
 func (c *call) readPut(in *fields) (*write, error) {
 	w := &write{in: in}
@@ -270,7 +270,7 @@ func checkWriteParams(in *fields, expressions ...string) error {
 	return checkUsers(in, expressions)
 }
 
-// readOptions reads all of a write except its item or key. Only an update has an UpdateExpression.
+// readOptions reads all parts of a write except its item or key. params are its expressions; UpdateExpression comes first.
 func (w *write) readOptions(in *fields, params ...string) error {
 	update := params[0] == "UpdateExpression"
 	var err error

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// decodeAny sets an interface to a string, float64, bool, []byte, []any or map[string]any, or to a slice for a set.
+// decodeAny sets an interface to a string, float64, bool, []byte, []any or map[string]any; for a set, to a slice of its type.
 func decodeAny(av types.AttributeValue, v reflect.Value, depth int) error {
 	x, err := plain(av, depth)
 	if err == nil && x != nil {

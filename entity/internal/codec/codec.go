@@ -1,7 +1,7 @@
 // Package codec compiles struct types to encoders and decoders of rows. It follows the tags and interfaces of
 // github.com/guregu/dynamo v2, and its tests compare the results with those of that package.
 //
-// It stands beside guregu/dynamo for three reasons:
+// It replaces the encoder and the decoder of guregu/dynamo for three reasons:
 //
 //   - Lost data. guregu/dynamo v2.6.0 silently truncates a number that its field cannot hold, drops fields of embedded
 //     structs in some cases, and panics on some values. The list below has all differences.
@@ -10,19 +10,19 @@
 //   - Time. A flat row of six fields is decoded in about an eighth of guregu/dynamo's time and encoded in about half.
 //     Querying decodes every row.
 //
-// The differences to guregu/dynamo:
+// The differences from guregu/dynamo:
 //
 //   - A number that its field cannot hold is an error, at any depth. So are NaN and infinity.
-//   - An embedded struct has no name of its own. A field of that name is stored beside it, and the struct is not
-//     written a second time if another field has its type.
-//   - Embedding works at any depth, in both directions.
-//   - Pointers to pointers and nil values of interface types are written, or omitted.
-//   - Maps that are sets are written in order. Sets of byte arrays are written with all their elements.
+//   - An embedded struct does not occupy an attribute name. A field of that name is stored as well, and the struct is
+//     not written a second time if another field has its type.
+//   - Embedded structs are encoded and decoded at any depth.
+//   - Pointers to pointers are encoded. A nil value of an interface type is omitted, or NULL if the tag has null.
+//   - Maps that are encoded as sets are written in sorted order. Sets of byte arrays are written with all their elements.
 //   - A binary that is shorter than its array leaves the rest zero. An element of a binary set that does not have the
 //     length of its array is an error.
 //   - A field of type types.AttributeValue is read, too.
-//   - Pointers and interfaces that lead back to themselves are an error.
-//   - A custom encoding also applies to a value within its own type.
+//   - Cycles of pointers and interfaces are an error.
+//   - A custom encoding also applies to a value that is nested in a value of the same type.
 //   - Documents deeper than DynamoDB's 32 levels are errors, in both directions.
 package codec
 
@@ -78,7 +78,7 @@ type Field struct {
 	decode decodeFunc
 }
 
-// Compile compiles a struct type. The error joins one for each attribute that cannot be encoded.
+// Compile compiles a struct type. Its error joins the errors of all attributes that cannot be encoded.
 func Compile(t reflect.Type) (*Struct, error) {
 	l, err := layoutOf(t)
 	if err != nil {
@@ -106,8 +106,8 @@ func Problems(err error) []error {
 	return []error{err}
 }
 
-// fields compiles the encoders of a struct's fields, including hidden ones. Hidden fields are not written, but a type
-// that cannot be encoded is a mistake there too.
+// fields compiles the encoders of a struct's fields. It also checks hidden fields: they are not written, but a type that
+// cannot be encoded is a mistake there too.
 func (c *compiler) fields(l *layout) ([]*Field, error) {
 	list := make([]*Field, len(l.members))
 	var problems []error
@@ -128,7 +128,7 @@ func (c *compiler) fields(l *layout) ([]*Field, error) {
 	return list, errors.Join(problems...)
 }
 
-// Without returns the struct without some attributes.
+// Without returns a copy of the struct without the named attributes.
 func (s *Struct) Without(names ...string) *Struct {
 	kept := slices.DeleteFunc(slices.Clone(s.fields), func(f *Field) bool { return slices.Contains(names, f.name) })
 	return &Struct{fields: kept, embedded: s.embedded}
@@ -143,7 +143,7 @@ func (s *Struct) Names() []string {
 	return list
 }
 
-// Prefixed returns the struct with a prefix before the names of its attributes.
+// Prefixed returns a copy of the struct with a prefix before the names of its attributes.
 func (s *Struct) Prefixed(prefix string) *Struct {
 	if prefix == "" {
 		return s
@@ -157,7 +157,7 @@ func (s *Struct) Prefixed(prefix string) *Struct {
 	return renamed
 }
 
-// Field returns an attribute, or nil.
+// Field returns the attribute of that name, or nil.
 func (s *Struct) Field(name string) *Field {
 	for _, f := range s.fields {
 		if f.name == name {
@@ -167,7 +167,7 @@ func (s *Struct) Field(name string) *Field {
 	return nil
 }
 
-// Encode returns the row of a value of the struct's type, with capacity for more attributes. Errors are *Error.
+// Encode returns the row of a value of the struct's type. The map has capacity for room more attributes. Errors are *Error.
 func (s *Struct) Encode(v reflect.Value, room int) (Item, error) {
 	item := make(Item, len(s.fields)+room)
 	for _, f := range s.fields {
@@ -205,7 +205,7 @@ func (s *Struct) Decode(item Item, v reflect.Value) error {
 	return nil
 }
 
-// Encode returns the attribute value for a value of the field's type, or nil if the field's tag omits it.
+// Encode returns the attribute value for v, a value of the field's type, or nil if v is omitted.
 func (f *Field) Encode(v reflect.Value) (types.AttributeValue, error) {
 	return f.encodeAt(v, 0)
 }
@@ -221,12 +221,12 @@ func (f *Field) encodeAt(v reflect.Value, depth int) (types.AttributeValue, erro
 	return av, err
 }
 
-// Decode sets v, which must be settable, zero and of the field's type.
+// Decode sets v from an attribute value. v must be settable, zero and of the field's type.
 func (f *Field) Decode(av types.AttributeValue, v reflect.Value) error {
 	return decode(f.decode, av, v, 0)
 }
 
-// compiler compiles each type once, so that types can contain themselves.
+// compiler compiles each type once, so that a type that contains itself does not recurse without end.
 type compiler struct {
 	encoders map[encoderKey]*encodeFunc
 	decoders map[reflect.Type]*decodeFunc

@@ -12,11 +12,11 @@ import (
 	"github.com/guregu/dynamo/v2"
 )
 
-// decodeFunc sets v, which must be settable and zero. av is neither nil nor NULL. depth is the number of lists and maps
-// around it.
+// decodeFunc sets v, which must be settable and zero, from av, which is neither nil nor NULL. depth is the number of lists
+// and maps around av.
 type decodeFunc func(av types.AttributeValue, v reflect.Value, depth int) error
 
-// decode leaves v zero for NULL, whatever its type.
+// decode calls dec, except for nil and NULL. For these v stays zero, whatever its type.
 func decode(dec decodeFunc, av types.AttributeValue, v reflect.Value, depth int) error {
 	if av == nil {
 		return nil
@@ -95,8 +95,8 @@ func (c *compiler) byKind(t reflect.Type) decodeFunc {
 	return func(av types.AttributeValue, v reflect.Value, _ int) error { return mismatch(av, v) }
 }
 
-// customDecoder calls a type's own method. It first checks that the value is one that an SDK client returns: nothing in
-// it is nil or deeper than DynamoDB allows.
+// customDecoder calls a type's own method. It first refuses values that no SDK client returns: those with nil in them, and
+// those that are deeper than DynamoDB allows.
 func customDecoder[I any](unmarshal func(I, types.AttributeValue) error) decodeFunc {
 	return func(av types.AttributeValue, v reflect.Value, depth int) error {
 		if err := sound(av, depth); err != nil {
@@ -143,7 +143,7 @@ func decodeValue(av types.AttributeValue, v reflect.Value, depth int) error {
 	return nil
 }
 
-// valueDecoder stores an attribute value of exactly this type unchanged.
+// valueDecoder stores an attribute value of type p unchanged. It leaves all other values to other.
 func valueDecoder(p reflect.Type, other decodeFunc) decodeFunc {
 	return func(av types.AttributeValue, v reflect.Value, depth int) error {
 		rv := reflect.ValueOf(av)
@@ -176,7 +176,7 @@ func decodeString(av types.AttributeValue, v reflect.Value, _ int) error {
 	return nil
 }
 
-// numberError strips the quoted text from a parser's error.
+// numberError replaces the error of a number parser, because its text quotes the value.
 func numberError(err error) error {
 	if errors.Is(err, strconv.ErrRange) {
 		return ErrRange
@@ -232,7 +232,7 @@ func decodeFloat(av types.AttributeValue, v reflect.Value, _ int) error {
 	return nil
 }
 
-// sliceDecoder accepts lists and sets and, for bytes, binaries.
+// sliceDecoder accepts lists, sets and, for slices of bytes, binaries.
 func (c *compiler) sliceDecoder(t reflect.Type) decodeFunc {
 	elem := c.decoder(t.Elem())
 	return func(av types.AttributeValue, v reflect.Value, depth int) error {
@@ -254,7 +254,7 @@ func (c *compiler) sliceDecoder(t reflect.Type) decodeFunc {
 	}
 }
 
-// members returns the elements of a list or set as attribute values.
+// members returns the number of elements of a list or set, and a function that returns an element as an attribute value.
 func members(av types.AttributeValue, depth int) (n int, at func(int) types.AttributeValue, err error) {
 	switch av := av.(type) {
 	case *types.AttributeValueMemberL:
@@ -370,7 +370,7 @@ func (c *compiler) mapDecoder(t reflect.Type) decodeFunc {
 	}
 }
 
-// setKey sets a map key from a binary. Only an array of the same length can be such a key.
+// setKey sets a map key from a binary. The key must be an array of bytes of the same length.
 func setKey(k reflect.Value, b []byte) error {
 	switch {
 	case k.Kind() != reflect.Array || k.Type().Elem().Kind() != reflect.Uint8:
@@ -381,7 +381,7 @@ func setKey(k reflect.Value, b []byte) error {
 	return setArray(k, b)
 }
 
-// nameDecoder sets the keys of maps.
+// nameDecoder returns the function that sets a map key from a name in a DynamoDB map, or from text in a string set.
 func nameDecoder(t reflect.Type) func(name string, k reflect.Value) error {
 	switch {
 	case implements[encoding.TextUnmarshaler](reflect.PointerTo(t)):

@@ -12,8 +12,8 @@ import (
 	"github.com/guregu/dynamo/v2"
 )
 
-// encodeFunc returns the attribute value of v, or nil if nothing is to be written. depth is the number of lists and
-// maps around it. The flags are those for which the encoder was compiled; within a list, those of the list.
+// encodeFunc returns the attribute value of v, or nil to write nothing. depth is the number of lists and maps around v. fl
+// are the flags for which the encoder was compiled. For an element of a list, they also contain the flags of the list.
 type encodeFunc func(v reflect.Value, fl flags, depth int) (types.AttributeValue, error)
 
 func (c *compiler) encoder(t reflect.Type, fl flags) (encodeFunc, error) {
@@ -85,7 +85,7 @@ func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
 
 func null() types.AttributeValue { return &types.AttributeValueMemberNULL{Value: true} }
 
-// nothing returns the encoding of a nil value.
+// nothing returns the encoding of a nil value: NULL if the tag has null, otherwise nothing.
 func nothing(fl flags) types.AttributeValue {
 	if fl&asNull != 0 {
 		return null()
@@ -175,7 +175,7 @@ func encodeString(v reflect.Value, fl flags, _ int) (types.AttributeValue, error
 	return nothing(fl), nil
 }
 
-// encodeBytes treats an array of zeros as empty. For an array, null takes precedence over empty.
+// encodeBytes treats an array of zeros as empty. For an array, the tag null takes precedence over allowempty.
 func encodeBytes(v reflect.Value, fl flags, _ int) (types.AttributeValue, error) {
 	if v.Kind() == reflect.Array {
 		switch {
@@ -252,7 +252,7 @@ func (c *compiler) list(t reflect.Type, fl flags) (encodeFunc, error) {
 	}, nil
 }
 
-// document encodes a map as a map.
+// document encodes a Go map as a DynamoDB map.
 func (c *compiler) document(t reflect.Type, fl flags) (encodeFunc, error) {
 	name := keyText
 	if !implements[encoding.TextMarshaler](t.Key()) {
@@ -304,7 +304,7 @@ func (c *compiler) document(t reflect.Type, fl flags) (encodeFunc, error) {
 
 func plainText(v reflect.Value) (string, error) { return v.String(), nil }
 
-// keyText returns the text of a map's key or of a set's element.
+// keyText returns the text of a map key or of an element of a set, from its MarshalText method.
 func keyText(v reflect.Value) (string, error) {
 	if isNilOf[encoding.TextMarshaler](v) {
 		return "", fmt.Errorf("%w: nil as a key or in a set", ErrKind)
@@ -344,8 +344,8 @@ func (c *compiler) structure(t reflect.Type) (encodeFunc, error) {
 	}, nil
 }
 
-// encodeAny encodes the value in an interface, whose type is known only now. Pointers and interfaces are not levels of
-// a document. So a cycle of them is detected by counting its steps.
+// encodeAny encodes the value in an interface, whose type is known only now. Pointers and interfaces do not add to depth,
+// so encodeAny counts them itself to detect a cycle.
 func encodeAny(v reflect.Value, fl flags, depth int) (types.AttributeValue, error) {
 	if v.IsNil() {
 		return nothing(fl), nil

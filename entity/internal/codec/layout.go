@@ -51,7 +51,7 @@ func tag(f reflect.StructField) (name string, fl flags) {
 // place is the path to a field in a struct, through embedded structs.
 type place struct{ index []int }
 
-// of returns the field of v. It is invalid behind a nil embedded pointer.
+// of returns the field in v. It returns the invalid value if an embedded pointer on the path is nil.
 func (p *place) of(v reflect.Value) reflect.Value {
 	if len(p.index) == 1 {
 		return v.Field(p.index[0])
@@ -71,7 +71,7 @@ func (p *place) of(v reflect.Value) reflect.Value {
 // layout is the list of a struct type's attributes, in the order of its fields.
 type layout struct {
 	members  []member
-	hidden   []member // by an earlier field of the same name
+	hidden   []member // fields that an earlier field of the same name hides
 	embedded []*place
 }
 
@@ -82,8 +82,8 @@ type member struct {
 	typ   reflect.Type
 }
 
-// layoutOf lists a struct's fields, with those of embedded structs in their place. The first field with an attribute's
-// name wins.
+// layoutOf lists a struct's fields, with those of embedded structs in their place. Of several fields with the same attribute
+// name, the first is a member and the others are hidden.
 func layoutOf(t reflect.Type) (*layout, error) {
 	l := &layout{}
 	return l, l.walk(t, nil, nil, map[string]bool{})
@@ -124,7 +124,7 @@ func (l *layout) walk(t reflect.Type, trail []int, within []reflect.Type, seen m
 	return nil
 }
 
-// allocate sets embedded pointers whose types are exported.
+// allocate sets nil embedded pointers to new structs. It skips unexported types, whose pointers reflection cannot set.
 func allocate(embedded []*place, v reflect.Value) {
 	for _, p := range embedded {
 		if pv := p.of(v); pv.IsValid() && pv.CanSet() && pv.IsNil() {

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// elements accesses the elements of a set: of a slice, or the keys of a map.
+// elements iterates over the elements of a set: those of a slice, or the keys of a map whose value is truth.
 type elements struct {
 	isMap bool
 	truth reflect.Value // for maps, the value of an element: true, or an empty struct
@@ -36,7 +36,7 @@ func (e elements) each(v reflect.Value, f func(reflect.Value) error) error {
 	return nil
 }
 
-// truth returns the value that marks elements of a set in a map, or an invalid value if the map type is not a set.
+// truth returns the map value that marks a key as an element of a set, or the invalid value if m cannot be a set.
 func truth(m reflect.Type) reflect.Value {
 	switch v := m.Elem(); {
 	case v.Kind() == reflect.Bool:
@@ -47,7 +47,7 @@ func truth(m reflect.Type) reflect.Value {
 	return reflect.Value{}
 }
 
-// setEncoder encodes slices and maps as sets. An empty set is not written.
+// setEncoder encodes slices and maps as sets. An empty set is not written, since DynamoDB refuses it.
 func setEncoder(t reflect.Type) (encodeFunc, error) {
 	var from elements
 	var elem reflect.Type

@@ -32,8 +32,8 @@ func isValue(t reflect.Type) bool {
 
 type zeroFunc func(v reflect.Value) bool
 
-// zero returns the test for values that omitempty omits. Custom types are asked, or encoded. An empty list or map that
-// is not nil is left to its encoder.
+// zero returns the test for values that omitempty omits. IsZero decides if the type has it. Otherwise dynamo.Marshaler and
+// TextMarshaler are omitted only if they are nil. An empty list or map that is not nil is left to its encoder.
 func (c *compiler) zero(t reflect.Type) zeroFunc {
 	switch {
 	case implements[zeroer](t):
@@ -60,7 +60,7 @@ func (c *compiler) zero(t reflect.Type) zeroFunc {
 	return reflect.Value.IsZero
 }
 
-// zeroStruct tests the fields that are encoded.
+// zeroStruct returns the test for a struct: all fields that are encoded must be zero.
 func (c *compiler) zeroStruct(t reflect.Type) zeroFunc {
 	l, err := layoutOf(t)
 	if err != nil {
@@ -80,8 +80,8 @@ func (c *compiler) zeroStruct(t reflect.Type) zeroFunc {
 	}
 }
 
-// isNilOf reports whether v is nil and its method must not be called: a nil interface, or a nil pointer to a type that
-// has the method itself. A method of the pointer type is called with nil.
+// isNilOf reports whether v is nil and a method of I must not be called on it. That is so for a nil interface, and for a nil
+// pointer if the method has a value receiver. A method with a pointer receiver can be called on nil.
 func isNilOf[I any](v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Interface:

@@ -1,4 +1,4 @@
-// Package audited is what the audit of mutexes is tried on.
+// Package audited contains code for the test of the mutex audit.
 package audited
 
 import (

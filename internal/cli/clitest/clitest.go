@@ -1,4 +1,4 @@
-// Package clitest tests commands as their users call them.
+// Package clitest tests commands by running them, as users do.
 package clitest
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Build builds the command in the test's directory, and returns what it prints and its exit
-// code for given arguments.
+// Build builds the command in the test's directory. The function that it returns runs the command with arguments, which are separated by
+// spaces, and returns its output and exit code.
 func Build(t *testing.T) func(args string) (stdout, stderr string, code int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "command.exe")
@@ -33,8 +33,8 @@ func Build(t *testing.T) func(args string) (stdout, stderr string, code int) {
 	}
 }
 
-// Calls checks what every command of this module does where it is called wrongly, or asked
-// for its usage, which names the flag given.
+// Calls checks what every command of this module does if it is called with a wrong flag or argument, or is asked for help. The help must
+// contain usage.
 func Calls(t *testing.T, run func(args string) (stdout, stderr string, code int), name, usage string) {
 	t.Helper()
 	for args, want := range map[string]string{
@@ -49,7 +49,7 @@ func Calls(t *testing.T, run func(args string) (stdout, stderr string, code int)
 	assert.Contains(t, out, usage)
 }
 
-// SlowReader is a person who takes a while to answer. Before is called before the text comes.
+// SlowReader is an input that takes time, such as a person who answers. Before is called before each part of the text is read.
 type SlowReader struct {
 	Text   string
 	Before func()

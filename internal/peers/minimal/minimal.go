@@ -1,9 +1,9 @@
-// Package minimal is the lock that an application writes with the SDK when it needs only exclusion: one conditional
-// update acquires the lock, another one releases it.
+// Package minimal is the lock that an application writes with the SDK when it needs only exclusion: one conditional update acquires the
+// lock, and another one releases it.
 //
-// It is the baseline of the comparison, and was written from this sentence and not from the code of a library. It has
-// no lease: the lock of a process that died stays held for ever. It does not examine answers: if an answer is lost
-// and the SDK sends the request again, it is refused because of its own first attempt.
+// It is the baseline of the comparison, and was written from the sentence above and not from the code of a library. It has no lease: the
+// lock of a process that died stays held for ever. It does not handle lost answers: if an answer is lost and the SDK sends the request
+// again, the second request is refused because the first one was applied.
 package minimal
 
 import (
@@ -28,8 +28,8 @@ var (
 	ErrNotHeld = errors.New("lock is not held")
 )
 
-// The pauses between two tries of [Locker.Acquire] double from the first to the longest. Each is a random part of
-// that.
+// Limits of the pauses between two tries of [Locker.Acquire]. Each pause is random below a limit, which doubles from the first one to the
+// longest.
 const (
 	firstPause   = 25 * time.Millisecond
 	longestPause = time.Second
@@ -52,7 +52,7 @@ type Lock struct {
 	name   string
 	nonce  string
 
-	// Fence is greater than that of every earlier holder.
+	// Fence is greater than the fence of every earlier holder.
 	Fence int64
 }
 
@@ -118,8 +118,8 @@ func (k *Lock) Release(ctx context.Context) error {
 	return nil
 }
 
-// Poll calls try until it returns anything but ErrHeld. The pauses between are random: up to 25 ms at first and up to
-// 1 s later. It returns ctx.Err() if ctx ends in a pause.
+// Poll calls try until it returns anything but ErrHeld. The pauses between the calls are random: up to 25 ms at first, and up to 1 s
+// later. It returns ctx.Err() if ctx ends during a pause.
 func Poll[T any](ctx context.Context, try func(context.Context) (T, error)) (T, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		got, err := try(ctx)

@@ -60,7 +60,7 @@ func run(ctx context.Context, out string) error {
 	return nil
 }
 
-// dress takes the locks that the picture shows.
+// dress creates the locks that the picture shows.
 func dress(s *browser.Scene) error {
 	for _, l := range []struct {
 		target lock.Target
@@ -86,16 +86,16 @@ func dress(s *browser.Scene) error {
 	return err
 }
 
-// view is how a picture is taken.
+// view is one picture of a page.
 type view struct {
 	file  string
 	width int64
 	scale float64
 	dark  bool
-	last  string // selector of the last element in it
+	last  string // selector of the last element in the picture, which decides its height
 }
 
-// visit takes pictures of a page that has gone live.
+// visit opens a page, waits until it shows live data, and takes pictures of it.
 func visit(tab context.Context, url string, views ...view) error {
 	if err := chromedp.Do(tab, chromedp.Navigate(url), chromedp.Sleep(6*time.Second)); err != nil { // sessions are read after the locks
 		return err

@@ -58,7 +58,7 @@ func parse(f *flag.FlagSet, args []string) (peers.Config, error) {
 func run(config peers.Config) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second one is not caught
+	context.AfterFunc(ctx, stop) // a second signal is not caught, so it ends the process
 	report, err := peers.Run(ctx, config, os.Stderr)
 	if report != nil {
 		if _, failed := report.WriteTo(os.Stdout); err == nil {

@@ -8,7 +8,7 @@ import (
 // Comparable reports whether a kind has an order: strings, numbers and binary.
 func (k Kind) Comparable() bool { return k == S || k == N || k == B }
 
-// Compare orders two values of one comparable kind. Of other kinds, or of two kinds, ok is false.
+// Compare orders two values of the same comparable kind. For all other values ok is false.
 func Compare(a, b *Value) (c int, ok bool) {
 	if a.Kind != b.Kind {
 		return 0, false
@@ -22,7 +22,7 @@ func Compare(a, b *Value) (c int, ok bool) {
 	return 0, false
 }
 
-// Equal reports whether two values are the same, documents and sets included.
+// Equal reports whether two values are equal. Documents are compared by their contents, and sets without order.
 func Equal(a, b *Value) bool {
 	if a == b {
 		return true
@@ -79,7 +79,7 @@ func (v *Value) Contains(element *Value) bool {
 	return i < len(v.List) && Equal(v.List[i], element)
 }
 
-// Union returns a set with the elements of both sets of one kind.
+// Union returns the union of two sets of the same kind.
 func Union(a, b *Value) *Value {
 	out := make([]*Value, 0, len(a.List)+len(b.List))
 	out = append(out, a.List...)
@@ -92,7 +92,7 @@ func Union(a, b *Value) *Value {
 	return &Value{Kind: a.Kind, List: out}
 }
 
-// Subtract returns the elements of a that are not in b; nil if none is left.
+// Subtract returns the set of the elements of a that are not in b, or nil if there are none.
 func Subtract(a, b *Value) *Value {
 	out := make([]*Value, 0, len(a.List))
 	for _, e := range a.List {
@@ -113,8 +113,8 @@ func sortSet(list []*Value) {
 	})
 }
 
-// Sortable encodes a key value so that bytewise order of encodings is the order of values of that kind, and equal
-// values have equal encodings.
+// Sortable encodes a key value. For values of one kind, the bytewise order of encodings is the order of values, and equal values have
+// equal encodings.
 func (v *Value) Sortable() string {
 	if v.Kind == N {
 		return v.Num.sortable()

@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
-// MaxDepth is how many levels of values DynamoDB nests, the attribute itself included.
+// MaxDepth is the maximum number of levels of nested values, the attribute itself included.
 const MaxDepth = 32
 
 const (
@@ -41,7 +41,7 @@ func DecodeItem(n *jsontree.Node) (Item, error) {
 	return it, nil
 }
 
-// maxName is the longest name of an attribute in bytes.
+// maxName is the maximum length of an attribute's name in bytes.
 const maxName = 1<<16 - 1
 
 // CheckName refuses a name that no attribute can have.
@@ -55,7 +55,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Decode reads one value in its wire form, {"S": "…"}.
+// Decode reads one value in the protocol's form, {"S": "…"}.
 func Decode(n *jsontree.Node) (*Value, error) { return decode(n, 1) }
 
 func unexpected(n *jsontree.Node) error {
@@ -94,7 +94,7 @@ func decode(n *jsontree.Node, depth int) (*Value, error) {
 	return decodeKind(kind, &found.Value, depth)
 }
 
-// decodeAll returns the error of a value with several types, each of which is judged first.
+// decodeAll returns the error for a value with several types. Mistakes in the content of one of them are reported first.
 func decodeAll(n *jsontree.Node, depth int) error {
 	for i := range n.Members {
 		m := &n.Members[i]

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
-// Append appends the wire form of the value.
+// Append appends the value as JSON, in the form of the protocol.
 func (v *Value) Append(dst []byte) []byte {
 	dst = append(dst, '{', '"')
 	dst = append(dst, v.Kind.String()...)
@@ -65,14 +65,14 @@ func (v *Value) appendScalar(dst []byte) []byte {
 	return jsontree.AppendString(dst, v.Str)
 }
 
-// placed is an attribute's name and its place in a Java map.
+// placed is an attribute's name and its bucket in a Java map.
 type placed struct {
 	bucket uint32
 	name   string
 }
 
-// Append appends the wire form of the item. Equal items have equal texts. The service promises no order of attributes;
-// this is the one of the Java map that DynamoDB Local writes out, so that programs that depend on it find the same.
+// Append appends the item as JSON. Equal items have equal texts. The service promises no order of attributes. This is the order of the
+// Java map that DynamoDB Local writes, so that a program that depends on an order finds the same one.
 func (it Item) Append(dst []byte) []byte {
 	var room [16]placed // most items are small: keep their names off the heap
 	order := room[:0]

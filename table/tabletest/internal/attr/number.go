@@ -21,12 +21,12 @@ const (
 	errOverflow   = InvalidError("Number overflow. Attempting to store a number with magnitude larger than supported range")
 	errUnderflow  = InvalidError("Number underflow. Attempting to store a number with magnitude smaller than supported range")
 	errDigits     = InvalidError("Attempting to store more than 38 significant digits in a Number")
-	maxIntDigits  = 18 // what always fits into an int64
+	maxIntDigits  = 18 // integers with so many digits fit into an int64, and so does the sum of two
 	exponentLimit = math.MaxInt32
 )
 
-// Number is a decimal in canonical form: 0.digits × 10^exp, digits without zeros at either end. The zero value is 0, and
-// two numbers are equal exactly if they are ==.
+// Number is a decimal number in canonical form: 0.digits × 10^exp, where digits neither begins nor ends with a zero. The zero value is 0.
+// Two numbers are equal exactly if they are ==.
 type Number struct {
 	digits string
 	exp    int32
@@ -49,7 +49,7 @@ func ParseNumber(s string) (Number, error) {
 	return newNumber(neg, whole+frac, int64(len(whole))+exp)
 }
 
-// parseShort is the path of almost every number: a plain integer that needs no big arithmetic.
+// parseShort is the fast path for almost all numbers: plain integers of at most 18 digits. It returns false for others.
 func parseShort(s string) (Number, bool) {
 	rest := s
 	neg := strings.HasPrefix(s, "-")
@@ -67,7 +67,7 @@ func parseShort(s string) (Number, bool) {
 	return Number{digits: strings.TrimRight(rest, "0"), exp: int32(len(rest)), neg: neg}, true
 }
 
-// splitNumber takes a literal apart without judging its size.
+// splitNumber splits a literal into sign, mantissa and exponent, without checking DynamoDB's limits.
 func splitNumber(s string) (neg bool, mantissa string, exp int64, ok bool) {
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		neg = s[0] == '-'
@@ -106,7 +106,7 @@ func splitNumber(s string) (neg bool, mantissa string, exp int64, ok bool) {
 	return neg, mantissa, exp, true
 }
 
-// newNumber makes 0.digits × 10^exp canonical and checks the limits.
+// newNumber returns 0.digits × 10^exp in canonical form, and checks the limits.
 func newNumber(neg bool, digits string, exp int64) (Number, error) {
 	trimmed := strings.TrimLeft(digits, "0")
 	exp -= int64(len(digits) - len(trimmed))
@@ -125,13 +125,13 @@ func newNumber(neg bool, digits string, exp int64) (Number, error) {
 	return Number{digits: trimmed, exp: int32(exp), neg: neg}, nil
 }
 
-// NumberOf returns the number of a small integer.
+// NumberOf returns i as a number.
 func NumberOf(i int) Number {
 	n, _ := ParseNumber(strconv.Itoa(i)) // every int is within the limits
 	return n
 }
 
-// String returns the plain decimal text, without an exponent, as the service does.
+// String returns the plain decimal text without an exponent, like the service.
 func (n Number) String() string { return string(n.append(nil)) }
 
 func (n Number) append(dst []byte) []byte {
@@ -211,14 +211,14 @@ func (n Number) Add(m Number) (Number, error) {
 		}
 	}
 	var sum apd.Decimal
-	// BaseContext has precision 0: additions are exact, at most 256 digits within the range of the operands.
+	// BaseContext has precision 0, so additions are exact. Within the range of numbers, a sum has at most 256 digits.
 	if _, err := apd.BaseContext.Add(&sum, n.decimal(), m.decimal()); err != nil {
 		return Number{}, errNotNumber
 	}
 	digits := sum.Coeff.String()
 	n, err := newNumber(sum.Negative, digits, int64(len(digits))+int64(sum.Exponent))
 	if errors.Is(err, errDigits) {
-		return n, errOverflow // what the service answers to a sum that has too many digits
+		return n, errOverflow // the service's error for a sum with too many digits
 	}
 	return n, err
 }
@@ -258,7 +258,7 @@ func (n Number) decimal() *apd.Decimal {
 // Int returns the value if it is an integer of at most 18 digits.
 func (n Number) Int() (int64, bool) { return n.int64() }
 
-// Floor returns the value's integer part as seconds for TTL, if it fits.
+// Floor returns the integer part, rounded towards 0, if it has at most 18 digits. It is for the seconds of TTL.
 func (n Number) Floor() (int64, bool) {
 	if n.exp <= 0 {
 		return 0, true
@@ -272,14 +272,14 @@ func (n Number) Floor() (int64, bool) {
 	return n.int64()
 }
 
-// size is the number of bytes DynamoDB counts: one for each pair of digits around the decimal point, one more, and
-// one for a sign.
+// size returns the number of bytes that DynamoDB counts: one for each pair of digits, counted from the decimal point, plus one, and
+// one for a minus sign.
 func (n Number) size() int {
 	if n.digits == "" {
 		return 1
 	}
 	length := len(n.digits)
-	if n.exp&1 != 0 { // the first pair is then half empty
+	if n.exp&1 != 0 { // the first pair has only one digit
 		length++
 	}
 	size := (length+1)/2 + 1
@@ -289,7 +289,7 @@ func (n Number) size() int {
 	return size
 }
 
-// sortBias makes the exponents of all numbers in range, -129 to 126 for a point before the first digit, fit a byte.
+// sortBias is added to exponents to make them fit into a byte: Number.exp is from -129 to 126.
 const sortBias = 129
 
 // sortable encodes the number so that bytewise order is numeric order.

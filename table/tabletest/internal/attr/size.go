@@ -46,7 +46,7 @@ func (it Item) Size() int {
 	return size
 }
 
-// Length is the expression function size(): characters, bytes or elements. Kinds without a length report false.
+// Length returns the value of the function size(): UTF-16 code units, bytes or elements. It returns false for kinds without a length.
 func (v *Value) Length() (int, bool) {
 	switch v.Kind {
 	case S:

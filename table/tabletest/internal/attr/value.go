@@ -22,7 +22,7 @@ const (
 	BS
 )
 
-// String returns the short name that the wire uses.
+// String returns the short name, which the JSON protocol uses.
 func (k Kind) String() string {
 	switch k {
 	case S:
@@ -147,7 +147,7 @@ func Document(m Item) *Value { return &Value{Kind: M, Map: m} }
 // Sequence returns a new list value.
 func Sequence(l []*Value) *Value { return &Value{Kind: L, List: l} }
 
-// Brief returns the form of a scalar that error messages quote, S:text.
+// Brief returns a scalar in the form that error messages quote, such as S:text.
 func (v *Value) Brief() string {
 	text := v.Str
 	if v.Kind == N {

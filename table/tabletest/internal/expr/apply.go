@@ -13,14 +13,14 @@ const (
 	errPath        = attr.InvalidError("The document path provided in the update expression is invalid for update")
 )
 
-// change is what an action does to one place: a new value, or nil to remove it.
+// change is the effect of an action: the new value at a path, or nil to remove what is there.
 type change struct {
 	path  Path
 	value *attr.Value
 }
 
-// Create returns the item that the update makes where none is, given its key. It returns nil if there is none: an update
-// that only removes makes no item.
+// Create returns the item that the update creates if no item with the key exists. It returns nil if the update has only REMOVE and
+// DELETE, since such an update creates no item.
 func (u *Update) Create(key attr.Item) (attr.Item, error) {
 	if len(u.sets)+len(u.adds) == 0 {
 		return nil, nil
@@ -28,7 +28,7 @@ func (u *Update) Create(key attr.Item) (attr.Item, error) {
 	return u.Apply(key)
 }
 
-// Apply returns the item after the update. Every operand is read from the item as it was; item itself is not touched.
+// Apply returns the item after the update. It does not change item, and reads all operands from it.
 func (u *Update) Apply(item attr.Item) (attr.Item, error) {
 	var puts, removes []change
 	for _, a := range u.sets {
@@ -77,8 +77,8 @@ func (u *Update) Apply(item attr.Item) (attr.Item, error) {
 	return commit(item, puts, removes)
 }
 
-// commit writes the new values first and removes afterwards. Elements of one list are set in ascending order, so that
-// those beyond its end are appended in that order, and removed in descending order, so that indexes stay valid.
+// commit writes all new values, and removes afterwards. Elements of a list are set in ascending order of their indexes, so that
+// elements beyond its end are appended in this order. Elements are removed in descending order, so that the other indexes stay valid.
 func commit(item attr.Item, puts, removes []change) (attr.Item, error) {
 	byIndex := func(list []change, descending bool) {
 		sort.SliceStable(list, func(i, j int) bool {
@@ -121,7 +121,7 @@ func write(item attr.Item, c change) error {
 	return nil
 }
 
-// replace returns a copy of v in which the place at rest has the new value, or is gone if that is nil.
+// replace returns a copy of v with a new value at the path rest. A nil value removes what is there.
 func replace(v *attr.Value, rest Path, value *attr.Value) (*attr.Value, error) {
 	e := rest[0]
 	if e.Index < 0 {
@@ -178,7 +178,7 @@ func replaceMember(v *attr.Value, rest Path, value *attr.Value) (*attr.Value, er
 	return attr.Document(m), nil
 }
 
-// checkParent refuses a path whose last step has no map or list to be in.
+// checkParent refuses a path unless the value around its last step exists, and is a map for a name or a list for an index.
 func checkParent(item attr.Item, p Path) error {
 	if len(p) == 1 {
 		return nil
@@ -191,7 +191,7 @@ func checkParent(item attr.Item, p Path) error {
 	return nil
 }
 
-// added is the result of ADD: a sum, a union, or the operand itself where nothing was.
+// added returns the result of ADD: the sum, the union, or the operand itself if there was no value.
 func added(old, operand *attr.Value) (*attr.Value, error) {
 	switch {
 	case old == nil:

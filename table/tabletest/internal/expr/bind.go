@@ -14,7 +14,7 @@ const (
 	maxPathDepth  = 32
 )
 
-// Env holds a request's names and values, and which of them its expressions used.
+// Env contains a request's placeholders, and records which of them its expressions use.
 type Env struct {
 	Names  map[string]string
 	Values map[string]*attr.Value
@@ -23,7 +23,7 @@ type Env struct {
 	usedValues map[string]bool
 }
 
-// Unused reports names, then values, that no expression used.
+// Unused returns an error if no expression used some name or, if all names were used, some value.
 func (e *Env) Unused() error {
 	if len(e.usedNames) < len(e.Names) {
 		var left []string
@@ -48,15 +48,15 @@ func (e *Env) Unused() error {
 	return nil
 }
 
-// binder carries one expression through the checks. Update expressions allow other functions than conditions.
+// binder binds one expression: it checks it and replaces its placeholders.
 type binder struct {
 	env       *Env
-	update    bool
+	update    bool // update expressions allow other functions than conditions
 	condition bool // the roots are conditions, not values
 	operators int
 }
 
-// bind runs the passes in the service's order: words and functions, placeholders, then operands.
+// bind runs two passes in the service's order: first words and functions (words), then placeholders and operands (resolve).
 func (b *binder) bind(roots ...*node) error {
 	for _, n := range roots {
 		if err := b.words(n); err != nil {
@@ -127,7 +127,7 @@ func (b *binder) words(n *node) error {
 	return nil
 }
 
-// resolve replaces placeholders from the leaves up and checks each operator's operands.
+// resolve replaces placeholders, from the leaves up. Then it checks the operands of n's operator.
 func (b *binder) resolve(n *node) error {
 	for _, a := range n.args {
 		if err := b.resolve(a); err != nil {
@@ -194,7 +194,7 @@ func (b *binder) operands(n *node) error {
 	return nil
 }
 
-// asCondition refuses a function that yields a value where a condition is needed.
+// asCondition refuses a function that returns a value, since a condition is needed.
 func asCondition(n *node) error {
 	if f := n.bare(); f.op == opFunc && f.fn == fnSize {
 		return misplaced(f)
@@ -202,7 +202,7 @@ func asCondition(n *node) error {
 	return nil
 }
 
-// asOperand refuses a function that yields a condition where a value is needed.
+// asOperand refuses a function that returns a condition, since a value is needed.
 func asOperand(n *node) error {
 	if f := n.bare(); f.op == opFunc && f.fn != fnSize && !f.fn.forUpdates() {
 		return misplaced(f)
@@ -218,7 +218,7 @@ func wrongType(name string, k attr.Kind) error {
 	return attr.Invalidf("Incorrect operand type for operator or function; operator or function: %s, operand type: %s", name, k)
 }
 
-// kindOf returns the type of an operand if it is known before any item is read, or 0.
+// kindOf returns the type of an operand, or 0 if the type depends on the item.
 func kindOf(n *node) attr.Kind {
 	n = n.bare()
 	switch {
@@ -274,7 +274,7 @@ func (b *binder) function(n *node) error {
 
 func sizable(k attr.Kind) bool { return k != attr.N && k != attr.BOOL && k != attr.NULL }
 
-// anyKind is how the service names the types that a path can have where it needs a constant.
+// anyKind is the operand type in the service's error for a path in place of a constant: it lists all types.
 const anyKind = "{DOUBLESET,SS,DECIMAL,S,DECIMALSET,BS,M,HD,N,L,B,FLOAT,DICT,NULL,DOUBLE,FS,INTSET,HDS,NS,BOOL,INT}"
 
 func attributeType(n *node) error {
@@ -294,7 +294,7 @@ func attributeType(n *node) error {
 	return nil
 }
 
-// distinct refuses an operator whose first operand is a path that comes again.
+// distinct refuses an operator whose first operand is a path, if another operand is the same path.
 func distinct(n *node, name string) error {
 	first := n.args[0].bare()
 	if first.op != opPath {
@@ -335,7 +335,7 @@ func comparison(n *node) error {
 	return nil
 }
 
-// bounds checks the constants of BETWEEN.
+// bounds checks the bounds of BETWEEN if both are constants.
 func bounds(low, high *node) error {
 	if low.op != opValue || high.op != opValue {
 		return nil
@@ -351,7 +351,7 @@ func bounds(low, high *node) error {
 	return nil
 }
 
-// brief is how the service quotes a scalar.
+// brief quotes a scalar as the service does.
 func brief(v *attr.Value) string { return "{" + v.Brief() + "}" }
 
 func arithmetic(n *node) error {

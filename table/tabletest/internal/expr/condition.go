@@ -23,7 +23,7 @@ func ParseCondition(src string, env *Env) (*Condition, error) {
 	return &Condition{root: n}, nil
 }
 
-// Holds evaluates the condition. A nil item is one that does not exist.
+// Holds evaluates the condition. item is nil if the item does not exist.
 func (c *Condition) Holds(item attr.Item) bool { return c.root.holds(item) }
 
 // Paths calls yield with every path in the condition, in the order of the text.
@@ -75,7 +75,7 @@ func (n *node) holds(item attr.Item) bool {
 	return false
 }
 
-// ordered reports a < b, or a <= b. Values that are missing or of different types have no order.
+// ordered reports whether a < b, or with orEqual a <= b. It returns false if a value is missing or the types differ.
 func ordered(a, b *attr.Value, orEqual bool) bool {
 	if a == nil || b == nil {
 		return false
@@ -84,7 +84,7 @@ func ordered(a, b *attr.Value, orEqual bool) bool {
 	return ok && (c < 0 || orEqual && c == 0)
 }
 
-// eval returns the value of an operand, or nil if there is none.
+// eval returns the value of an operand, or nil if it has none.
 func (n *node) eval(item attr.Item) *attr.Value {
 	switch n.op {
 	case opParen:
@@ -131,7 +131,7 @@ func BeginsWith(v, start *attr.Value) bool {
 	return v.Kind == start.Kind && (v.Kind == attr.S || v.Kind == attr.B) && strings.HasPrefix(v.Str, start.Str)
 }
 
-// Contains reports whether a string has the substring, or a set or list the element.
+// Contains reports whether a string or binary value contains a part, or a set or list contains an element.
 func Contains(v, part *attr.Value) bool {
 	switch v.Kind {
 	case attr.S, attr.B:

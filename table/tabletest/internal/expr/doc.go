@@ -1,6 +1,6 @@
 // Package expr reads and evaluates DynamoDB's expressions: conditions, filters, key conditions, projections and updates.
 //
-// An expression goes through three steps, which also fix the order in which errors are found: it is parsed into a tree
-// (syntax), bound to the request's names and values (reserved words, functions, placeholders, operand types), and then
-// evaluated against items as often as needed.
+// An expression goes through three steps. Their order is also the order in which errors are found. It is parsed into a tree (syntax),
+// then bound to the request's names and values (reserved words, functions, placeholders, operand types), and finally evaluated for any
+// number of items.
 package expr

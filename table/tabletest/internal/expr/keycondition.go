@@ -23,7 +23,7 @@ type KeyTerm struct {
 	Values []*attr.Value
 }
 
-// KeyCondition is a bound KeyConditionExpression whose meaning has not been looked at yet.
+// KeyCondition is a bound KeyConditionExpression that has not been split into terms yet.
 type KeyCondition struct{ root *node }
 
 // ParseKeyCondition parses and binds a KeyConditionExpression.
@@ -35,7 +35,7 @@ func ParseKeyCondition(src string, env *Env) (*KeyCondition, error) {
 	return &KeyCondition{root: c.root}, nil
 }
 
-// Terms takes the condition apart into one term for each key attribute.
+// Terms splits the condition into one term for each key attribute. It refuses a condition that cannot be split.
 func (c *KeyCondition) Terms() ([]KeyTerm, error) {
 	var terms []KeyTerm
 	if err := keyTerms(c.root, &terms); err != nil {
@@ -125,7 +125,7 @@ func badKeyOp(name string) error {
 	return attr.Invalidf("Invalid operator used in KeyConditionExpression: %s", name)
 }
 
-// mirrored returns the operator with its operands exchanged.
+// mirrored returns the operator that means the same with exchanged operands.
 func (o KeyOp) mirrored() KeyOp {
 	switch o {
 	case KeyLt:

@@ -103,7 +103,7 @@ func (f function) operands() int {
 // forUpdates reports whether the function belongs to update expressions; all others belong to conditions.
 func (f function) forUpdates() bool { return f == fnIfNotExists || f == fnListAppend }
 
-// step is a path element as written: a name, a #placeholder, or an index.
+// pathStep is a path element as written: a name, a #placeholder, or an index.
 type pathStep struct {
 	text  string
 	index int // -1 for names
@@ -121,7 +121,7 @@ type node struct {
 	fn    function
 }
 
-// bare returns the node inside parentheses.
+// bare returns the node without parentheses around it.
 func (n *node) bare() *node {
 	for n.op == opParen {
 		n = n.args[0]
@@ -129,7 +129,7 @@ func (n *node) bare() *node {
 	return n
 }
 
-// isOperand reports whether the node is a value and not a condition. A function can be either.
+// isOperand reports whether the node can be a value. A function can be a value or a condition, so it is one, too.
 func (n *node) isOperand() bool {
 	switch n.bare().op {
 	case opPath, opValue, opFunc, opPlus, opMinus:

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// maxLength is the size limit of an expression in bytes. It also bounds the recursion of the parser.
+	// maxLength is the maximum size of an expression in bytes. It also bounds the recursion of the parser.
 	maxLength = 4096
-	// maxListIndex is the largest index that the service's parser takes.
+	// maxListIndex is the largest index that the service's parser accepts.
 	maxListIndex = 1<<31 - 1
 )
 
@@ -99,7 +99,7 @@ func (p *parser) not() (*node, error) {
 	return n, nil
 }
 
-// condition parses a comparison, a function, or something in parentheses. What it returns may still be a bare operand.
+// condition parses a comparison, a function, or an expression in parentheses. The result can still be a bare operand.
 func (p *parser) condition() (*node, error) {
 	left, err := p.primary()
 	if err != nil {
@@ -169,7 +169,7 @@ func (p *parser) in(left *node) (*node, error) {
 	return &node{op: opIn, args: append([]*node{left}, rest...)}, nil
 }
 
-// arguments parses operands up to the closing parenthesis; at least one.
+// arguments parses one or more operands, and the closing parenthesis.
 func (p *parser) arguments() ([]*node, error) {
 	var args []*node
 	for {
@@ -203,7 +203,7 @@ func (p *parser) primary() (*node, error) {
 	return &node{op: opParen, args: []*node{inner}}, nil
 }
 
-// parenthesized parses what stands between parentheses: a whole condition, or a single operand.
+// parenthesized parses the content of parentheses: a whole condition, or a single operand.
 func (p *parser) parenthesized() (*node, error) {
 	if p.cur.kind == tokNot {
 		return p.or()

@@ -13,13 +13,13 @@ type Elem struct {
 	Index int // -1 for a name
 }
 
-// Path leads from an item to a value inside it. Its first step is a name.
+// Path is the way from an item to a value inside it. Its first step is a name.
 type Path []Elem
 
 // Root returns the path of a top-level attribute.
 func Root(name string) Path { return Path{{Name: name, Index: -1}} }
 
-// String returns the form that error messages use, [a, b, [0]].
+// String returns the path in the form of error messages, such as [a, b, [0]].
 func (p Path) String() string {
 	var b strings.Builder
 	b.WriteByte('[')
@@ -74,7 +74,7 @@ func step(v *attr.Value, e Elem) *attr.Value {
 	return v.List[e.Index]
 }
 
-// checkOverlap refuses two paths of which one contains the other, or which use one value as a map and as a list.
+// checkOverlap refuses two paths if one begins with the other, or if they use the same value as a map and as a list.
 func checkOverlap(paths []Path) error {
 	for j := range paths {
 		for i := range j {

@@ -73,7 +73,7 @@ func (p *Projection) Roots() []string {
 	return names
 }
 
-// Apply returns the parts of the item that the paths lead to. Elements of lists move together.
+// Apply returns the parts of the item at the paths. The selected elements of a list become adjacent.
 func (p *Projection) Apply(item attr.Item) attr.Item {
 	if item == nil {
 		return nil
@@ -89,7 +89,7 @@ func (p *Projection) Apply(item attr.Item) attr.Item {
 	return out
 }
 
-// branch is a tree of paths; one without children stands for the whole value.
+// branch is a node in a tree of paths. A branch without children selects the whole value.
 type branch struct {
 	names   map[string]*branch
 	indexes map[int]*branch

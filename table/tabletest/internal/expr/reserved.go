@@ -46,7 +46,7 @@ const reserved = "" +
 	"variance varint varying view views virtual void wait when whenever where while window with within without " +
 	"work wrapped write year zone "
 
-// maxReserved is the length of the longest reserved word; longer names need no look at the list.
+// maxReserved is the length of the longest reserved word. Longer names need no search.
 const maxReserved = 14
 
 // isReserved reports whether name is a reserved word, in any case.

@@ -46,7 +46,7 @@ type token struct {
 	start, end int
 }
 
-// lexer cuts the source on demand and keeps the last two tokens, which syntax errors quote.
+// lexer splits the source into tokens on demand. It keeps the last two tokens, since syntax errors quote them.
 type lexer struct {
 	src       string
 	prev, cur token
@@ -59,7 +59,7 @@ func newLexer(src string) *lexer {
 	return l
 }
 
-// next steps to the following token and returns the one that was current.
+// next returns the current token and moves to the following one.
 func (l *lexer) next() token {
 	t := l.cur
 	l.prev, l.hasPrev = t, true

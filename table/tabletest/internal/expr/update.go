@@ -8,13 +8,13 @@ type Update struct {
 	paths                        []Path
 }
 
-// action is one change. REMOVE has no operand.
+// action is one change at a path. operand is nil for REMOVE.
 type action struct {
 	target  *node
 	operand *node
 }
 
-// sections of an update expression, in the order in which they are applied.
+// Sections of an update expression, in the order in which Apply evaluates them.
 const (
 	sectionSet = iota
 	sectionRemove
@@ -144,7 +144,7 @@ func (p *parser) actions(section int) ([]action, error) {
 	}
 }
 
-// setValue parses an operand, or the sum or difference of two, all of it possibly in parentheses.
+// setValue parses an operand, or the sum or difference of two operands. All of it can be in parentheses.
 func (p *parser) setValue() (*node, error) {
 	var left *node
 	var err error
@@ -180,7 +180,7 @@ func (p *parser) setValue() (*node, error) {
 	return &node{op: o, args: []*node{left, right}}, nil
 }
 
-// operandTypes checks the constants of ADD and DELETE.
+// operandTypes checks the types of the operands of ADD and DELETE, which are constants.
 func (u *Update) operandTypes() error {
 	for _, a := range u.adds {
 		if k := a.operand.value.Kind; k != attr.N && !k.IsSet() {

@@ -9,7 +9,7 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString appends s as a JSON string, quotes included.
+// AppendString appends s as a JSON string with quotes. Invalid UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -54,8 +54,8 @@ func AppendString(dst []byte, s string) []byte {
 // Append appends the node as JSON.
 func (n *Node) Append(dst []byte) []byte { return n.append(dst, false) }
 
-// AppendSorted appends the node as JSON with the members of every object in the order of their names, so that equal
-// documents have equal texts. Members that are null are left out.
+// AppendSorted appends the node as JSON with the members of every object sorted by name, so that equal documents have equal texts. It
+// omits members that are null.
 func (n *Node) AppendSorted(dst []byte) []byte { return n.append(dst, true) }
 
 func (n *Node) append(dst []byte, sorted bool) []byte {

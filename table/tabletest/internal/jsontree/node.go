@@ -13,7 +13,7 @@ const (
 	Object
 )
 
-// String returns the name that DynamoDB's serialization errors give to the kind.
+// String returns the kind's name in DynamoDB's serialization errors.
 func (k Kind) String() string {
 	switch k {
 	case Null:
@@ -37,7 +37,7 @@ func (k Kind) String() string {
 type Node struct {
 	Kind    Kind
 	Bool    bool
-	Text    string // String: unescaped text. Number: the literal as it was written
+	Text    string // String: the unescaped text. Number: the literal as written
 	Items   []Node
 	Members []Member
 }
@@ -51,7 +51,7 @@ type Member struct {
 // absent is returned by Get for a missing member. It is never modified.
 var absent = &Node{}
 
-// Get returns the last member of that name, or a Null node. It is linear in the number of members.
+// Get returns the value of the last member with the name, or a Null node. It takes time linear in the number of members.
 func (n *Node) Get(name string) *Node {
 	for i := len(n.Members) - 1; i >= 0; i-- {
 		if n.Members[i].Name == name {

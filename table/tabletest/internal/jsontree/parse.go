@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the recursion of Parse. DynamoDB allows 32 levels of attributes, two JSON levels each, below a request.
+// maxDepth bounds the recursion of Parse. DynamoDB allows 32 levels of attributes, of two JSON levels each, within a request.
 const maxDepth = 256
 
 var (
@@ -17,7 +17,7 @@ var (
 	errEnd   = errors.New("jsontree: unexpected end of document")
 )
 
-// Parse reads data as exactly one JSON document. The tree holds copies: data may be reused afterwards.
+// Parse reads data as exactly one JSON document. The tree does not refer to data, so data may be reused afterwards.
 func Parse(data []byte) (*Node, error) {
 	p := parser{src: string(data)}
 	var root Node
@@ -169,7 +169,7 @@ func (p *parser) object(n *Node, depth int) error {
 			return p.unexpected()
 		}
 		p.pos++
-		if len(n.Members) == 1 { // an attribute value has one member, nearly every other object several
+		if len(n.Members) == 1 { // an attribute value has one member, but nearly every other object has several
 			n.Members = slices.Grow(n.Members, 7)
 		}
 		n.Members = append(n.Members, Member{Name: name})
@@ -183,7 +183,7 @@ func (p *parser) object(n *Node, depth int) error {
 	}
 }
 
-// separator steps over a comma, or over the closing character and reports it.
+// separator skips a comma, or the closing character. It returns true for the latter.
 func (p *parser) separator(closing byte) (bool, error) {
 	p.space()
 	if p.pos >= len(p.src) {
@@ -220,7 +220,7 @@ func (p *parser) text() (string, error) {
 	return "", errEnd
 }
 
-// escaped continues text at the first backslash.
+// escaped continues text from its first backslash on. start is where the text begins.
 func (p *parser) escaped(start int) (string, error) {
 	var b strings.Builder
 	b.WriteString(p.src[start:p.pos])
@@ -311,7 +311,7 @@ func (p *parser) hex() (rune, bool) {
 	return r, true
 }
 
-// valid replaces each byte that is not part of a UTF-8 sequence, as encoding/json does.
+// valid replaces each byte that is not part of a UTF-8 sequence by U+FFFD, as encoding/json does.
 func valid(s string) string {
 	if utf8.ValidString(s) {
 		return s

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
-// maxReported is how many broken constraints the service names.
+// maxReported is the maximum number of broken constraints in one error of the service.
 const maxReported = 10
 
 // Broken returns an error text that names every constraint that the request breaks, ten at most, or "".
@@ -33,14 +33,14 @@ func (s *Shape) Broken(n *jsontree.Node) string {
 // report collects broken constraints.
 type report struct{ texts []string }
 
-// place is the position of a value in the request: a chain from the inside out.
+// place is the position of a value in the request. above is the place of the value around it.
 type place struct {
 	above *place
 	name  string
-	key   bool // a key of a list or map, which is not respelled as a member's name is
+	key   bool // name is an index of a list or a key of a map, which is never respelled
 }
 
-// String spells the path, with members as the request spells them or as Java does.
+// String spells the path. With java, names of members begin with a lower-case letter.
 func (p *place) String(java bool) string {
 	name := p.name
 	if java && !p.key {
@@ -73,7 +73,7 @@ func (r *report) add(s *Shape, n *jsontree.Node, p *place, constraint string) {
 	r.texts = append(r.texts, at+"' failed to satisfy constraint: "+constraint)
 }
 
-// check looks at a value that is there, and at what is inside it.
+// check reports the constraints that a value breaks, and those that the values inside it break. The value is not null.
 func (s *Shape) check(n *jsontree.Node, p *place, r *report) {
 	if s.kind == structure {
 		for i := range s.fields {
@@ -104,7 +104,7 @@ func (s *Shape) check(n *jsontree.Node, p *place, r *report) {
 	}
 }
 
-// plain reports whether there is nothing to check in a value of the shape.
+// plain reports whether a value of the shape needs no check.
 func (s *Shape) plain() bool {
 	switch {
 	case s.enum != nil, s.name, s.hasLow, s.hasHigh, s.keys != nil, s.each != nil, s.kind == structure:
@@ -140,7 +140,7 @@ func (s *Shape) breaks(n *jsontree.Node) bool {
 	return broken
 }
 
-// own reports the constraints of the shape itself that a value breaks.
+// own calls report for each constraint of the shape that the value breaks, without the shapes inside it.
 func (s *Shape) own(n *jsontree.Node, report func(string)) {
 	if s.enum != nil && !slices.Contains(s.enum, n.Text) {
 		report(s.enumText())
@@ -148,7 +148,7 @@ func (s *Shape) own(n *jsontree.Node, report func(string)) {
 	if s.resource && strings.HasPrefix(n.Text, "arn:") {
 		return
 	}
-	if s.resource && n.Text == "" { // neither a resource nor a name
+	if s.resource && n.Text == "" { // neither an ARN nor a name
 		report("Member must have length greater than or equal to 1")
 		return
 	}

@@ -1,5 +1,5 @@
-// Package shape describes requests: which members they have, of which types, and what each may hold.
+// Package shape describes requests: their members, and the types and constraints of these.
 //
-// A request is checked in two passes, as the service does it. [Shape.Types] stops at the first value of a wrong JSON
-// type. [Shape.Broken] goes on and collects every constraint that the request breaks.
+// As in the service, a request is checked in two passes. [Shape.Types] stops at the first value of a wrong JSON type. [Shape.Broken]
+// collects every constraint that the request breaks.
 package shape

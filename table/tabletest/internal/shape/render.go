@@ -6,7 +6,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
-// render prints a value as the service's Java objects print themselves.
+// render formats a value like the service's Java objects, for error texts.
 func (s *Shape) render(n *jsontree.Node) string {
 	var b strings.Builder
 	s.print(&b, n)
@@ -68,7 +68,7 @@ func printMap(b *strings.Builder, n *jsontree.Node, elem *Shape) {
 	b.WriteByte('}')
 }
 
-// printValue prints an attribute value with all the types that the service's class has.
+// printValue prints an attribute value with all members of the service's class, also those that are null.
 func printValue(b *strings.Builder, n *jsontree.Node) {
 	types := []string{
 		"S", "N", "B", "INT", "DECIMAL", "DOUBLE", "SS", "NS", "BS", "INTSET", "DECIMALSET", "DOUBLESET", "M", "L", "NULL", "BOOL",
@@ -85,7 +85,7 @@ func printValue(b *strings.Builder, n *jsontree.Node) {
 	b.WriteByte(')')
 }
 
-// anything returns the shape of what is inside an attribute value.
+// anything returns the shape with which to print the content of an attribute value.
 func anything(n *jsontree.Node) *Shape {
 	switch n.Kind {
 	case jsontree.Bool:

@@ -13,8 +13,8 @@ const (
 	value // an attribute value
 )
 
-// Shape is one type of the model. The constructors make one, the methods add constraints; use it only when it is
-// complete.
+// Shape is the type of a request, or of a value in a request. Constructors return a Shape and methods add constraints to it. A Shape
+// must not change any more once it is used.
 type Shape struct {
 	kind   kind
 	class  string // the service's name for the type
@@ -27,10 +27,10 @@ type Shape struct {
 	high     int
 	hasLow   bool
 	hasHigh  bool
-	keys     *Shape // what each key of a dictionary must satisfy
-	each     *Shape // what each value of a dictionary must satisfy, reported for the whole
-	terse    bool
-	resource bool
+	keys     *Shape // constraints of each key of a dictionary
+	each     *Shape // constraints of each value of a dictionary, reported for the dictionary as a whole
+	terse    bool   // see Terse
+	resource bool   // see OrARN
 }
 
 // Field is one member of a structure.
@@ -38,7 +38,7 @@ type Field struct {
 	Name     string
 	Shape    *Shape
 	Required bool
-	first    bool
+	first    bool // see First
 }
 
 // Need returns a required member.
@@ -50,8 +50,8 @@ func First(name string, s *Shape) Field { return Field{Name: name, Shape: s, fir
 // May returns an optional member.
 func May(name string, s *Shape) Field { return Field{Name: name, Shape: s} }
 
-// Struct is an object with fixed members. Others are ignored. class is the service's name for it. Constraints are
-// reported in the order of the fields.
+// Struct is an object with the given members; other members are ignored. class is the service's name for the type. Broken constraints
+// are reported in the order of the fields.
 func Struct(class string, fields ...Field) *Shape {
 	return &Shape{kind: structure, class: class, fields: fields}
 }
@@ -82,13 +82,13 @@ func Value() *Shape { return &Shape{kind: value, class: "AttributeValue"} }
 // Item is a map of attribute values.
 func Item() *Shape { return Map("AttributeValue", Value()) }
 
-// AtLeast bounds a number, or the length of anything else.
+// AtLeast sets the minimum of a number, or of the length of anything else.
 func (s *Shape) AtLeast(n int) *Shape {
 	s.low, s.hasLow = n, true
 	return s
 }
 
-// AtMost bounds a number, or the length of anything else.
+// AtMost sets the maximum of a number, or of the length of anything else.
 func (s *Shape) AtMost(n int) *Shape {
 	s.high, s.hasHigh = n, true
 	return s
@@ -100,26 +100,26 @@ func (s *Shape) Name() *Shape {
 	return s
 }
 
-// OrARN accepts the ARN of a resource instead of the name.
+// OrARN makes the shape accept the ARN of a resource instead of a name.
 func (s *Shape) OrARN() *Shape {
 	s.resource = true
 	return s
 }
 
-// Keys gives the constraints of a map's keys.
+// Keys sets the constraints of a map's keys.
 func (s *Shape) Keys(k *Shape) *Shape {
 	s.keys = k
 	return s
 }
 
-// Each gives constraints of a map's values that are reported for the map as a whole.
+// Each sets constraints of a map's values that are reported for the map as a whole.
 func (s *Shape) Each(v *Shape) *Shape {
 	s.each = v
 	return s
 }
 
-// Terse marks a shape that the service checks with a newer validator, whose texts do not repeat the value and spell
-// the path as the request does.
+// Terse marks a shape that the service checks with a newer validator. Its error texts do not repeat the value, and spell the path as in
+// the request.
 func (s *Shape) Terse() *Shape {
 	s.terse = true
 	return s

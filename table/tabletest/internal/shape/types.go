@@ -12,12 +12,12 @@ import (
 // namespace is the Java package that the service's texts name.
 const namespace = "com.amazonaws.dynamodb.v20120810."
 
-// Types returns an attr.MalformedError for the first value whose JSON type is not that of the shape. Null counts as
-// missing.
+// Types returns an attr.MalformedError for the first value whose JSON type differs from its shape's type. A null counts as a missing
+// value.
 func (s *Shape) Types(n *jsontree.Node) error { return s.types(n, false) }
 
-// types checks one value. member is set for the values of lists and maps, which the service reports differently from
-// those of structures.
+// types checks one value. member is set for values in lists and maps: the service reports them differently from members of
+// structures.
 func (s *Shape) types(n *jsontree.Node, member bool) error {
 	if n.IsNull() {
 		return nil
@@ -97,7 +97,7 @@ func notStructure(n *jsontree.Node, class string, member bool) error {
 	return attr.MalformedError("Unexpected field type")
 }
 
-// token is the name of a scalar's JSON token in the service's texts.
+// token returns the name of a scalar's JSON token in the service's texts.
 func token(n *jsontree.Node) string {
 	switch {
 	case n.Kind == jsontree.Bool && !n.Bool:
