@@ -47,7 +47,7 @@ func batchGetItem(c *call) ([]byte, error) {
 	answers := make([][]attr.Item, len(parts))
 	rest := make([][]*jsontree.Node, len(parts))
 	for i, p := range parts {
-		u := &usage{read: true}
+		u := &usage{}
 		used[p.t] = u
 		order = append(order, p.t)
 		for j, g := range p.gets {

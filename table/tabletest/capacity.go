@@ -29,7 +29,6 @@ type usage struct {
 	table  float64
 	global map[string]float64
 	local  map[string]float64
-	read   bool // the units are read units; not used
 }
 
 func (u *usage) total() float64 {

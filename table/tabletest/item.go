@@ -100,7 +100,7 @@ func getItem(c *call) ([]byte, error) {
 		size = r.size
 		o.item("Item", g.pick(r.item))
 	}
-	c.consumed(o, t, &usage{table: readUnits(size, consistent), read: true})
+	c.consumed(o, t, &usage{table: readUnits(size, consistent)})
 	return o.end(), c.in.err
 }
 

@@ -367,7 +367,7 @@ func (p *page) output() []byte {
 		o.item("LastEvaluatedKey", key)
 	}
 	units := p.units()
-	u := &usage{table: units, read: true}
+	u := &usage{table: units}
 	if p.x != nil {
 		u.table = p.fetched
 		u.addIndex(p.x, units)

@@ -261,7 +261,7 @@ func (c *call) answerAgain(writes []*write) ([]byte, error) {
 		}
 		u := reads[w.t]
 		if u == nil {
-			u = &usage{read: true}
+			u = &usage{}
 			reads[w.t] = u
 			order = append(order, w.t)
 		}
@@ -329,7 +329,7 @@ func transactGetItems(c *call) ([]byte, error) {
 	for i, a := range actions {
 		u := used[a.t]
 		if u == nil {
-			u = &usage{read: true}
+			u = &usage{}
 			used[a.t] = u
 			order = append(order, a.t)
 		}
