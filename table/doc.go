@@ -29,8 +29,8 @@
 //   - A transaction is applied once, even if answers are lost. All attempts carry the same token, and no attempt starts after
 //     DynamoDB may have forgotten it.
 //   - An invalid request is refused before it is sent, with an error that matches [ErrInvalid] and names the operation. Examples
-//     are an invalid key, two operations on one item, more than [MaxOps] actions, or an Add of a text. What else depends on the
-//     types of values, and two changes of one attribute, are left to DynamoDB, whose error names no operation.
+//     are an invalid key, two operations on one item, more than [MaxOps] actions, or an Add of a text. Other
+//     mistakes in the types of values, and two changes of one attribute, are found by DynamoDB. Its error names no operation.
 //   - A *[ConditionError] has the operation whose condition failed and the item that was found, without a second read.
 //     Repeated is set if that item may be the operation's own effect.
 //   - Equal operations give equal bytes. An expression depends only on the order of conditions and changes.
