@@ -54,7 +54,7 @@ TOLD := $(GO) run ./internal/engines/cmd/contractcount $(LOG)
 
 # SIDE fills all processors with packages that use one each: what a package does in virtual time costs a fifth less on one, and
 # some packages wait.
-SIDE := -cpu 1 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+SIDE = -cpu 1 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: unit
 unit: engine ## all tests on both engines, without -race, and with two seeds of each simulation

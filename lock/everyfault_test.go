@@ -28,7 +28,7 @@ const retries = 3
 
 // share is the part of the cases that is tried: one in share. `make proof` tries all.
 func share() int {
-	return testkit.IfShort(50, testkit.IfSmall(20, 1))
+	return testkit.Sized(50, 20, 1)
 }
 
 // emptyTable is the state in which every case begins.

@@ -13,7 +13,7 @@ const betweenReturns = 2 * time.Millisecond
 
 // returns are the waiters that are about to enter again. They take turns; the one that has waited longest comes first. Without an order of
 // their own, chance would decide: they all wake at once when their session ends, and a simulation that is repeated must send the same
-// requests. (A pause of chance, or by ticket, for each waiter was tried: it sent up to 2,000 requests in 0.1 s, or delayed single waiters.)
+// requests. (In place of turns, a pause that follows from each waiter's ticket was tried: it sent bursts, and delayed single waiters.)
 type returns struct {
 	mu      sync.Mutex
 	list    []*acquisition

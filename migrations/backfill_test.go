@@ -49,7 +49,7 @@ func modes(t *testing.T, f func(ctx context.Context, w *world, exact bool)) {
 func TestBackfill_LosesNoConcurrentWrite(t *testing.T) {
 	t.Parallel()
 	modes(t, func(ctx context.Context, w *world, exact bool) {
-		items := testkit.IfShort(200, testkit.IfSmall(500, 2000))
+		items := testkit.Sized(200, 500, 2000)
 		w.fill(items)
 		calls := make([]atomic.Int64, items)
 		transform := func(ctx context.Context, item table.Item) (table.Item, error) {

@@ -29,6 +29,9 @@ func IfShort(short, all int) int {
 	return all
 }
 
+// Sized returns how large a test is that has three sizes: with -short, under the race detector, and in full.
+func Sized(short, raced, full int) int { return IfShort(short, IfSmall(raced, full)) }
+
 // Met fails a test if its random draws never led to a case. With -short it does nothing, since there are too few draws for each case.
 func Met(t testing.TB, times int, what string) {
 	t.Helper()

@@ -20,13 +20,13 @@ var (
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
-// Seeds returns how many seeds a test plays that is made for n of them. It is two with -short, and a hundredth under the race detector, but
-// at least three.
+// Seeds returns how many seeds a test plays that is made for n of them: two with -short, a hundredth of n under the race detector, but at
+// least three, and n otherwise.
 func Seeds(n int) int {
 	if *simSeeds > 0 {
 		return *simSeeds
 	}
-	return min(n, testkit.IfShort(2, testkit.IfSmall(max(n/100, 3), n)))
+	return min(n, testkit.Sized(2, max(n/100, 3), n))
 }
 
 // Lazily makes garbage collection less frequent for the rest of a test. Worlds are small, and there are thousands:
