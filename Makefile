@@ -45,12 +45,11 @@ format: $(LINT) ## format all code
 
 .PHONY: lint
 lint: $(LINT) ## check the format, and run go vet's checks and the other linters
-	$(LINT) run
+	GOGC=400 $(LINT) run
 
-BOTH := mkdir -p $(BIN) && rm -f $(LOG) && MORTISE_ENGINE=inprocess,dynamodb-local MORTISE_CONTRACT_LOG=$(LOG) $(GO) test -count=1 -timeout $(TIMEOUT)
+BOTH = MORTISE_ENGINE=inprocess,dynamodb-local $(GO) run ./internal/engines/cmd/contracttest $(LOG) $(GO) test -count=1 -timeout $(TIMEOUT)
 # The tests of lock compute for long, those of the programs wait for processes: lock comes first, beside the waiting.
 ALL  := ./lock ./...
-TOLD := $(GO) run ./internal/engines/cmd/contractcount $(LOG)
 
 # SIDE fills all processors with packages that use one each: what a package does in virtual time costs a fifth less on one, and
 # some packages wait.
@@ -59,7 +58,6 @@ SIDE = -cpu 1 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 .PHONY: unit
 unit: engine ## all tests on both engines, without -race, and with two seeds of each simulation
 	$(BOTH) -short -vet=off $(SIDE) $(ALL)
-	@$(TOLD)
 
 # Tests that read the source have no goroutines worth a race detector.
 RACED = ./lock $(filter-out %/internal/docscheck %/internal/archtest,$(shell $(GO) list ./...))
@@ -68,7 +66,6 @@ RACED = ./lock $(filter-out %/internal/docscheck %/internal/archtest,$(shell $(G
 race: engine ## all tests on both engines with -race, with few of the repetitions
 	$(COMPILE) -race $(RACED) > /dev/null
 	$(BOTH) -race -vet=off $(RACED)
-	@$(TOLD)
 
 .PHONY: proof
 proof: engine ## faults and simulations in full, without -race, under which few of them are tried

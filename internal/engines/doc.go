@@ -19,9 +19,10 @@
 // set, tests run on inprocess and dynamodb-local. An engine that cannot be started fails the test if MORTISE_ENGINE
 // names it or if CI is set. Otherwise the test's log tells how to install what is missing.
 //
-// # Counting
+// # Many packages
 //
-// If MORTISE_CONTRACT_LOG names a file, each contract test that ran to its end appends one line to it. The command
-// contractcount adds the lines up, and refuses a run in which the engines did not run the same tests. Run with
-// -count=1, since a cached test result appends nothing.
+// The command contracttest runs go test with one DynamoDB Local for all packages (MORTISE_DYNAMODB_LOCAL is its
+// endpoint), and counts the contract tests: each one that ran to its end appends a line to the file that
+// MORTISE_CONTRACT_LOG names. It refuses a run in which the engines did not run the same tests. Run with -count=1, since
+// a cached test result appends nothing.
 package engines

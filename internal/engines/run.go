@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 )
 
@@ -21,7 +22,8 @@ var shared = &session{ran: map[string]int{}, running: map[string]*running{}}
 
 type session struct {
 	startLocal sync.Once
-	local      *Local
+	local      aws.Config // of a client for DynamoDB Local
+	stopLocal  func()     // nil if this process has not started it
 	localErr   error
 
 	mu      sync.Mutex
@@ -121,11 +123,11 @@ func open(t *testing.T, name string) (*Engine, error) {
 	case InProcess:
 		return openInProcess(t)
 	case DynamoDBLocal:
-		local, err := shared.sharedLocal()
+		cfg, err := shared.sharedLocal()
 		if err != nil {
 			return nil, err
 		}
-		return &Engine{Name: name, config: local.Config()}, nil
+		return &Engine{Name: name, config: cfg}, nil
 	case AWS:
 		cfg, err := config.LoadDefaultConfig(t.Context())
 		if err != nil {
@@ -137,17 +139,50 @@ func open(t *testing.T, name string) (*Engine, error) {
 	}
 }
 
-// sharedLocal starts the binary's DynamoDB Local on first use.
-func (s *session) sharedLocal() (*Local, error) {
-	s.startLocal.Do(func() { s.local, s.localErr = Start(context.Background(), "") })
+// envShared names the endpoint of a DynamoDB Local that is running already, for the test binaries that share it.
+const envShared = "MORTISE_DYNAMODB_LOCAL"
+
+// Share starts the DynamoDB Local that the test binaries of a command share, if MORTISE_ENGINE selects it; a process for
+// each binary would cost each one its start and its slow first requests. Share returns the selected engines, what the
+// command's environment has to contain, and stop, which ends the process.
+func Share(ctx context.Context, env string) (selected, environ []string, stop func(), err error) {
+	selected, _, err = selection(env)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	environ = []string{"MORTISE_ENGINE=" + strings.Join(selected, ",")}
+	if !slices.Contains(selected, DynamoDBLocal) || os.Getenv(envShared) != "" {
+		return selected, environ, func() {}, nil
+	}
+	local, err := StartApart(ctx, "")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return selected, append(environ, envShared+"="+local.URL), local.Stop, nil
+}
+
+// sharedLocal starts the binary's DynamoDB Local on first use, if there is none that it shares with other binaries.
+func (s *session) sharedLocal() (aws.Config, error) {
+	s.startLocal.Do(func() {
+		if url := os.Getenv(envShared); url != "" {
+			s.local = endpointConfig(url)
+			return
+		}
+		local, err := Start(context.Background(), "")
+		if err != nil {
+			s.localErr = err
+			return
+		}
+		s.local, s.stopLocal = local.Config(), local.Stop
+	})
 	return s.local, s.localErr
 }
 
 func (s *session) close() {
 	// After this call of Do, sharedLocal does not start a process any more.
 	s.startLocal.Do(func() { s.localErr = errors.New("engines: the tests have ended") })
-	if s.local != nil {
-		s.local.Stop()
+	if s.stopLocal != nil {
+		s.stopLocal()
 	}
 }
 
@@ -168,7 +203,7 @@ func (s *session) restrict(t *testing.T, engine, why string) (on string, ok bool
 	return r.engine, engine != ""
 }
 
-// end counts a test that was not skipped, and appends it to the file that contractcount reads.
+// end counts a test that was not skipped, and appends it to the file that contracttest reads.
 func (s *session) end(t *testing.T) {
 	s.mu.Lock()
 	r := s.running[t.Name()]
