@@ -114,7 +114,7 @@ func (p *campaign) again(err error) error {
 		return c.clk().Sleep(p.open, afterRevoke) // an operator may want the lock
 	}
 	for _, final := range []error{
-		ErrInvalid, ErrNotLock, ErrMalformed, ErrClosed, ErrMultiRegion, errNoTime,
+		ErrInvalid, ErrNotLock, ErrMalformed, ErrClosed, ErrMultiRegion, ErrNoTime,
 		table.ErrNoTable, table.ErrDenied, table.ErrSchema,
 	} {
 		if errors.Is(err, final) || errors.As(err, new(*PermitsError)) {

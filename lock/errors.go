@@ -52,6 +52,10 @@ var (
 	// ended.
 	ErrNoSession = errors.New("the lock's holder has no live session")
 
+	// ErrNoTime means that DynamoDB's answers have no Date header, as behind a proxy that removes it. [Client.Every] needs
+	// DynamoDB's time.
+	ErrNoTime = errors.New("DynamoDB's answers do not tell its time")
+
 	// ErrNotLock means that the row at the lock's key is not a lock. The row was not changed.
 	ErrNotLock = lockrow.ErrNotLock
 

@@ -60,7 +60,7 @@ func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, over func(*Le
 		return invalid("no operations")
 	}
 	if n := len(ops) + len(leases); n > table.MaxOps {
-		return invalid("%d operations under %d locks, at most %d together", len(ops), len(leases), table.MaxOps)
+		return invalid("%d operations and %d locks, at most %d together", len(ops), len(leases), table.MaxOps)
 	}
 	for _, l := range leases {
 		if err := l.turn.take(ctx); err != nil {

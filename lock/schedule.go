@@ -56,7 +56,7 @@ const maxJitter = time.Second
 //     joined with that of f.
 //   - f has called [Lease.Release]: with an error that matches [ErrReleased], since this does not tell whether the run
 //     has finished. Let f return, or use Commit.
-//   - Another attempt cannot help: see [Client.Lead].
+//   - Another attempt cannot help: see [Client.Lead]; also [ErrNoTime].
 //
 // Everything else is repeated until ctx ends. After a change of the interval's length, only intervals that begin after
 // the last recorded one are run.
@@ -117,8 +117,6 @@ type schedule struct {
 	retries backoff.BackOff // of that interval; nil if its runs are not repeated
 }
 
-var errNoTime = errors.New("DynamoDB's answers do not tell its time")
-
 // next waits until there is an interval to run.
 //
 // Cost: one read unit per interval, if it is done already.
@@ -161,7 +159,7 @@ func (s *schedule) look() (row lockrow.Row, now time.Time, err error) {
 		}
 		var ok bool
 		if now, ok = clk.Told(); !ok {
-			return row, now, errNoTime
+			return row, now, ErrNoTime
 		}
 		if !known || now.Sub(told.Add(clk.Ago(began))).Abs() <= s.intervals.length() {
 			s.told, s.toldAt = now, clk.Now()
