@@ -54,8 +54,8 @@
 //     behind it once: by up to one lease, or two if it had asked for a [Fixed] lease.
 //   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves behind a lock or a place that it
 //     has reported as given up. A request that arrives late can leave a ticket that nobody uses. If its
-//     process lives, that ticket is removed at most one and a half leases after it is first and somebody waits. If others
-//     wait behind more than 1,000 tickets of that process, it can take longer.
+//     process lives, that ticket is removed at most one and a half leases after it is first and somebody waits. It can take
+//     longer if others wait behind more than 1,000 tickets of that process.
 //   - [Client.AcquireAll] takes several locks without deadlock or starvation, in whatever order they are named.
 //   - After [Client.ForceRelease] no guarded write of the old holder goes through. ([Shared] describes an exception for readers.)
 //   - At most one run of an interval ([Client.Every]) is recorded, together with what it commits.
