@@ -13,8 +13,8 @@ import (
 
 // Guard returns the condition that this lease holds the lock, as an operation for a transaction of the caller's own in
 // the same table. Use it to check several locks, or if [Lease.Write] does not fit. If the lock was lost, the
-// transaction fails with a [*table.ConditionError] that matches [ErrLost]. Any other error can leave open whether the
-// transaction was applied, even if it matches ErrLost because its context was that of the lease.
+// transaction fails with a [*table.ConditionError] that matches [ErrLost]. After an error of another type the transaction
+// may have been applied. This is true even if that error matches ErrLost: an error of [Lease.Context] does.
 //
 // The condition does not depend on clocks: while nobody else has acquired the lock it holds, also if the lease has
 // ended.
