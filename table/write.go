@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -74,8 +75,11 @@ func (t *Table) WriteOnce(ctx context.Context, token string, ops ...Op) error {
 	if err != nil {
 		return err
 	}
-	if len(token) == 0 || len(token) > 36 {
-		return fmt.Errorf("table: write: %w: a token has 1 to 36 characters, not %d", ErrInvalid, len(token))
+	if n := utf8.RuneCountInString(token); n == 0 || n > 36 {
+		return fmt.Errorf("table: write: %w: a token has 1 to 36 characters, not %d", ErrInvalid, n)
+	}
+	if !utf8.ValidString(token) { // the SDK would make two such tokens equal, and the second write would be lost
+		return fmt.Errorf("table: write: %w: a token that is not valid UTF-8", ErrInvalid)
 	}
 	return t.transact(ctx, token, list)
 }

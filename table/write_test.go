@@ -156,9 +156,10 @@ func TestWriteOnce_AppliesOnce(t *testing.T) {
 		assert.ErrorAs(t, err, &mismatch)
 		require.NoError(t, f.WriteOnce(t.Context(), rand.Text(), add(1)))
 		assert.Equal(t, num("2"), f.get(t, "p", "s")["n"])
-		for _, bad := range []string{"", strings.Repeat("t", 37)} {
+		require.NoError(t, f.WriteOnce(t.Context(), rand.Text()+strings.Repeat("é", 10), add(1)), "characters, not bytes")
+		for _, bad := range []string{"", strings.Repeat("t", 37), strings.Repeat("é", 37), "a\xff"} {
 			f.faults.Script()
-			assert.ErrorIs(t, f.WriteOnce(t.Context(), bad, add(1)), table.ErrInvalid)
+			assert.ErrorIs(t, f.WriteOnce(t.Context(), bad, add(1)), table.ErrInvalid, "%q", bad)
 			assert.Empty(t, f.faults.Sent())
 		}
 	})
