@@ -176,6 +176,25 @@ func (v *verbatim) write(b *builder) {
 	}
 }
 
+// grouped reports whether one pair of parentheses encloses the whole expression. Names and values have placeholders, so that each
+// parenthesis in the text is one of the expression.
+func (v *verbatim) grouped() bool {
+	text := strings.TrimSpace(strings.Join(v.text, "#"))
+	depth := 0
+	for i, c := range text {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			return i > 0 && i == len(text)-1
+		}
+	}
+	return false
+}
+
 // strictly decodes one JSON value. It refuses unknown members and text after the value.
 func strictly(data []byte, to any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))

@@ -62,6 +62,37 @@ func TestOpsFromJSON_AreAppliedAsTheyStand(t *testing.T) {
 	})
 }
 
+func TestOpsFromJSON_ConditionsInParenthesesTakeOthers(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		f.put(t, f.item("p", "s", "v", 1))
+		for text, holds := range map[string]bool{
+			"(attribute_exists(v))":                               true,
+			" ( (attribute_exists(v)) AND attribute_exists(v) ) ": true,
+			"(attribute_exists(v)) AND (attribute_not_exists(w))": true,
+			"(:one = :one) OR (attribute_exists(w))":              true,
+			"(:one IN (:one)) OR attribute_exists(w)":             true,
+			"(attribute_not_exists(v))":                           false,
+			"(attribute_not_exists(v)) OR (attribute_exists(w))":  false,
+		} {
+			ops, err := f.OpsFromJSON([]byte(`[{"Update": {"Key": {"PartKey": {"S": "p"}, "SortKey": {"S": "s"}}, "UpdateExpression": "SET n = :one",
+				"ConditionExpression": "` + text + `", "ExpressionAttributeValues": {":one": {"N": "1"}}}}]`))
+			require.NoError(t, err)
+			for name, err := range map[string]error{
+				"alone": f.Write(t.Context(), ops[0]),
+				"and":   f.Write(t.Context(), ops[0].If(table.Attr("v").Exists())),
+			} {
+				if holds {
+					require.NoError(t, err, "%s: %s", name, text)
+				} else {
+					require.ErrorIs(t, err, table.ErrCondition, "%s: %s", name, text)
+				}
+			}
+			require.ErrorIs(t, f.Write(t.Context(), ops[0].If(table.Attr("v").NotExists())), table.ErrCondition, text)
+		}
+	})
+}
+
 func TestOpsFromJSON_Refuses(t *testing.T) {
 	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
 	require.NoError(t, err)
