@@ -62,14 +62,16 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// withoutValues removes the values that DynamoDB quotes at the end of two of its messages, since errors appear in logs.
+// withoutValues removes the values that DynamoDB quotes at the end of some of its messages, since errors appear in logs.
 func withoutValues(text string) string {
 	for _, m := range []struct{ quote, without string }{
 		{"Input collection [", "Input collection … contains duplicates"},
 		{"converted to a numeric value: ", "converted to a numeric value: …"},
+		{"attribute type name found; type: ", "attribute type name found; type: …"},
+		{"AttributeValue: {", "…"}, // both bounds of a BETWEEN, or a starting key
 	} {
 		if before, _, ok := strings.Cut(text, m.quote); ok {
-			return before + m.without
+			text = before + m.without
 		}
 	}
 	return text

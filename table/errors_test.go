@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
@@ -220,6 +221,21 @@ func TestError_QuotesNoValues(t *testing.T) {
 				return err
 			}(),
 		}
+		for name, c := range map[string]table.Cond{
+			"bounds out of order": v.Between(canary+"b", canary+"a"), "bounds of two types": v.Between(canary, 7777), "numbers out of order": v.Between(7777, 7),
+			"binaries out of order": v.Between([]byte(canary+"b"), []byte(canary+"a")), "no type": v.IsType(canary), "no prefix": v.HasPrefix(7777),
+			"size of a number": table.Value(7777).Size().Equal(1), "bounds that do not compare": v.Between(true, 7777), "types that do not compare": v.Less([]string{canary}),
+			"a constant": table.Value(canary).Equal(canary), "prefix of itself": table.Value(canary).HasPrefix(canary),
+		} {
+			if err := f.Write(t.Context(), table.Update(k, v.Set(canary)).If(c)); !errors.Is(err, table.ErrCondition) {
+				errs[name] = err
+			}
+			if err := f.Write(t.Context(), table.Check(k, c)); !errors.Is(err, table.ErrCondition) {
+				errs["transaction: "+name] = err
+			}
+			_, errs["filter: "+name] = f.ScanPage(t.Context(), table.Scan{Filter: c})
+		}
+		maps.DeleteFunc(errs, func(_ string, err error) bool { return err == nil }) // a constant can be a valid operand
 		f.faults.Script(faulty.DropRequest, faulty.DropRequest)
 		errs["lost"] = f.Write(t.Context(), table.Put(f.item(canary, canary, "v", canary)))
 		for name, err := range errs {
