@@ -155,8 +155,11 @@ func checkNumber(n string) error {
 }
 
 // ItemToJSON writes an item as DynamoDB's JSON, which [ItemFromJSON] reads. Attributes are in the order of their names.
-// It refuses a value of an unknown or nil type with [ErrInvalid].
+// It refuses with [ErrInvalid] a value that is nil or of an unknown type, and text that is not valid UTF-8.
 func ItemToJSON(item Item) ([]byte, error) {
+	if err := checkItem(item); err != nil {
+		return nil, fmt.Errorf("table: item to JSON: %w", err)
+	}
 	members, err := mapToJSON(item)
 	if err != nil {
 		return nil, fmt.Errorf("table: item to JSON: %w", err)

@@ -166,8 +166,15 @@ func TestItemToJSON_HasAnOrderAndNoNull(t *testing.T) {
 	text, err := table.ItemToJSON(table.Item{"b": &types.AttributeValueMemberL{}, "a": &types.AttributeValueMemberS{Value: "<&>"}})
 	require.NoError(t, err)
 	assert.Equal(t, `{"a":{"S":"<&>"},"b":{"L":[]}}`, string(text)) //nolint:testifylint // the order counts
-	for _, bad := range []table.Item{{"a": nil}, {"a": &types.UnknownUnionMember{}}, {"a": &types.AttributeValueMemberL{Value: []types.AttributeValue{nil}}}} {
-		_, err := table.ItemToJSON(bad)
-		require.ErrorIs(t, err, table.ErrInvalid)
+	for _, bad := range []types.AttributeValue{
+		nil, &types.UnknownUnionMember{}, (*types.AttributeValueMemberS)(nil), &types.AttributeValueMemberBS{Value: [][]byte{nil}},
+		str("\xff"), num("\xff"), strs("a", "\xff"), nums("\xff"),
+	} {
+		for _, item := range []table.Item{{"a": bad}, {"a": list(bad)}, {"a": &types.AttributeValueMemberM{Value: table.Item{"b": bad}}}} {
+			_, err := table.ItemToJSON(item)
+			require.ErrorIs(t, err, table.ErrInvalid, "%#v", bad)
+		}
 	}
+	_, err = table.ItemToJSON(table.Item{"\xff": str("x")})
+	require.ErrorIs(t, err, table.ErrInvalid)
 }

@@ -108,6 +108,12 @@ func (o Op) Item() Item { return o.item }
 
 // In binds the operation to a table. A table of another name refuses it.
 func (o Op) In(t *Table) Op {
+	if t == nil {
+		if o.err == nil {
+			o.err = fmt.Errorf("%w: In of a table that is nil", ErrInvalid)
+		}
+		return o
+	}
 	o.table = t.Name()
 	return o
 }

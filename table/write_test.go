@@ -231,6 +231,9 @@ func TestWrite_RefusesBadOperationsBeforeAnythingIsSent(t *testing.T) {
 			{"zero change", []table.Op{table.Update(key("p", "s"), table.Change{})}, "empty attribute name"},
 			{"nil value", []table.Op{put.If(n.Equal(nil))}, "no value"},
 			{"typed nil value", []table.Op{put.If(n.Equal((*types.AttributeValueMemberS)(nil)))}, "is nil"},
+			{"nil in a set", []table.Op{put.If(n.Equal(&types.AttributeValueMemberBS{Value: [][]byte{{1}, nil}}))}, "is nil"},
+			{"nil key", []table.Op{table.Put(table.Item{"PartKey": (*types.AttributeValueMemberS)(nil), "SortKey": str("s")})}, `"PartKey" is not a string`},
+			{"nil table", []table.Op{put.In(nil)}, "a table that is nil"},
 			{"nil pointer", []table.Op{put.If(n.Equal((*int)(nil)))}, "no value"},
 			{"unsupported value", []table.Op{put.If(n.Equal(make(chan int)))}, "a chan int cannot be encoded"},
 		} {
