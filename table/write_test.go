@@ -1,9 +1,11 @@
 package table_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 var errTaken = errors.New("taken")
@@ -337,6 +340,30 @@ func TestWrite_SurvivesLostAnswers(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestOp_PrintsNoKeysAndNoValues(t *testing.T) {
+	const canary = "canary"
+	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	v := table.Attr("v")
+	for want, op := range map[string]table.Op{
+		"delete":              table.Delete(key(canary, canary)),
+		"put on table app":    table.Put(table.Item{"pk": str(canary)}).In(tbl),
+		"update on table app": table.Update(key(canary, "s"), v.Set(canary)).If(v.Equal(canary)).With(table.Check(key(canary, "t"), v.Exists())).In(tbl),
+		"nothing":             {},
+	} {
+		assert.Equal(t, want, op.String())
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			for _, x := range []any{op, &op, []table.Op{op}, struct{ Op table.Op }{op}} {
+				assert.NotContains(t, fmt.Sprintf(verb, x), canary, verb)
+			}
+		}
+		var b bytes.Buffer
+		slog.New(slog.NewJSONHandler(&b, nil)).Info("op", "op", op, "list", []table.Op{op})
+		slog.New(slog.NewTextHandler(&b, nil)).Info("op", "op", op, "list", []table.Op{op})
+		assert.NotContains(t, b.String(), canary)
+	}
 }
 
 func TestOp_IsAValue(t *testing.T) {
