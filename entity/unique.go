@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
@@ -313,8 +314,11 @@ func (e *core) explainSentinel(i int, sentinel keys.Key, release bool) func(tabl
 // Cost: nothing, unless a sentinel blocks the write; then a consistent read of its owner.
 func (e *core) settled(ctx context.Context, write func(settlement) error) error {
 	var s settlement
-	for {
+	for unclear := false; ; {
 		err := write(s)
+		if unclear = unclear || table.MayBeApplied(err); unclear {
+			err = errs.WithOutcome(err, true) // perhaps by a transaction before this one
+		}
 		again := false
 		for _, c := range table.Conditions(err) {
 			var taken *UniqueError

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -275,7 +276,9 @@ func guardRefusals(leases []*Lease, err error, after int) ([]*lockrow.Row, error
 // nothing was written. Without it, the error would match if ctx is the lease's own context, which has the loss as its cause.
 type unknownError struct{ err error }
 
+// unknown marks the error of a write that may have been applied. The error can be that of a later attempt, which was clearly refused.
 func unknown(err error) error {
+	err = errs.WithOutcome(err, true)
 	if errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) {
 		return &unknownError{err}
 	}
