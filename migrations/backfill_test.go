@@ -299,6 +299,43 @@ func TestBackfill_TheFilterHoldsAtTheWrite(t *testing.T) {
 	})
 }
 
+// Transform gets only items that the Filter selects, even after a conflict. The Filter may name key attributes.
+func TestBackfill_TransformsAChangedItemOnlyIfTheFilterStillMatches(t *testing.T) {
+	modes(t, func(ctx context.Context, w *world, exact bool) {
+		w.fill(10)
+		var wrong atomic.Int64
+		do := func(ctx context.Context, item table.Item) (table.Item, error) {
+			if item["n"] == nil {
+				wrong.Add(1)
+				return nil, errors.New("not an item of this backfill")
+			}
+			i := int(integer(item["n"]))
+			change := table.Attr("hits").Set(1) // still selected
+			if i%2 == 0 {
+				change = table.Attr("n").Remove()
+			}
+			if item["hits"] == nil {
+				if err := w.table.Write(ctx, table.Update(itemKey(i), change)); err != nil {
+					return nil, err
+				}
+			}
+			return increment(ctx, item)
+		}
+		var p migrations.Progress
+		filter := table.And(table.Attr("pk").HasPrefix("ITEM#"), only())
+		_, err := w.migrator(backfill(migrations.Backfill{Transform: do, Exact: exact, Filter: filter, Reads: []string{"hits"}}, &p)).Up(ctx)
+		require.NoError(w, err)
+		assert.Zero(w, wrong.Load())
+		assert.EqualValues(w, 5, p.Changed)
+		assert.EqualValues(w, 10, p.Conflicts)
+		for i := range 10 {
+			item := w.get(itemKey(i))
+			assert.EqualValues(w, i%2, integer(item["m"]), i)
+			assert.Len(w, item, 2+3*(i%2), "pk, sk and, if it is still selected, n, hits and m")
+		}
+	})
+}
+
 func TestBackfill_LeavesToolkitRowsOut(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
 		w.fill(5)
