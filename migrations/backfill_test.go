@@ -223,6 +223,42 @@ func TestBackfill_ReportsBadItems(t *testing.T) {
 	}
 }
 
+// A nil pointer in an attribute is the author's mistake, and names the item and the attribute. In a dry run, too.
+func TestBackfill_RefusesANilValue(t *testing.T) {
+	for name, do := range map[string]func(item table.Item){
+		"n":   func(item table.Item) { item["n"] = (*types.AttributeValueMemberN)(nil) },
+		"new": func(item table.Item) { item["new"] = nil },
+		"pk":  func(item table.Item) { item["pk"] = (*types.AttributeValueMemberS)(nil) },
+		"deep": func(item table.Item) {
+			item["deep"] = &types.AttributeValueMemberL{Value: []types.AttributeValue{(*types.AttributeValueMemberM)(nil)}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			modes(t, func(ctx context.Context, w *world, exact bool) {
+				w.fill(1)
+				var p migrations.Progress
+				b := migrations.Backfill{Exact: exact, Filter: only(), Transform: func(_ context.Context, item table.Item) (table.Item, error) {
+					do(item)
+					return item, nil
+				}}
+				m := w.migrator(backfill(b, &p))
+				preview, err := m.DryRun(ctx, b, 1)
+				require.NoError(w, err)
+				require.Len(w, preview.Samples, 1)
+				assert.EqualValues(w, 1, preview.Failed)
+				_, err = m.Up(ctx)
+				for _, err := range []error{err, preview.Samples[0].Err} {
+					var failed *migrations.ItemError
+					require.ErrorAs(w, err, &failed)
+					require.ErrorIs(w, err, migrations.ErrInvalid)
+					assert.Equal(w, itemKey(0), failed.Key)
+					require.ErrorContains(w, err, `attribute "`+name+`"`)
+				}
+			})
+		})
+	}
+}
+
 // What can be written although it looks odd.
 func TestBackfill_TransformsOddItems(t *testing.T) {
 	modes(t, func(ctx context.Context, w *world, exact bool) {
