@@ -130,7 +130,7 @@ func (r *Run) Backfill(ctx context.Context, b Backfill) (Progress, error) {
 	b = b.withDefaults()
 	f := newFilling(r, b)
 	f.recall(r.steps[b.Name][0])
-	err := r.once(b.Name, func() error {
+	err := r.once(b.Name, true, func() error {
 		if err := b.check(); err != nil {
 			return err
 		}
