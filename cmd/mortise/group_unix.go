@@ -165,6 +165,9 @@ func suspend() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 // catchSignals returns a channel that gets all signals with which others end this program, or tell it something. Signals that
 // were ignored when it was started stay ignored, as nohup needs it.
 func catchSignals() (caught <-chan os.Signal, stop func()) {
+	// A message that nobody reads must not end this program, and with it the command. It is caught until the program ends, so that
+	// its exit code stays, too. Ignoring it instead would be inherited by the command.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 64) // a signal is lost if the channel is full
 	for n := syscall.Signal(1); n < lastSignal; n++ {
 		switch n {
