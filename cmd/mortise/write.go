@@ -100,7 +100,10 @@ func write(ctx context.Context, c *call) error {
 	d, result := judge(ctx, err, len(ops))
 	if c.json {
 		if err := tty.JSON(c.stdout, d); err != nil {
-			return err
+			if d.Written {
+				err = fmt.Errorf("it was written, but %w", err)
+			}
+			result = errors.Join(result, err) // the exit code stays that of the result
 		}
 	}
 	return errors.Join(result, o.close(ctx))

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -92,6 +94,31 @@ func judged(t *testing.T, first, others tabletest.FaultKind) (d writeDocument, c
 	})
 	return d, code, applied
 }
+
+// A result that cannot be shown is still the result.
+func TestWrite_TellsWhatHappenedIfItsOutputFails(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		lease := b.acquire(report)
+		write := func() (code int, stderr string) {
+			var out bytes.Buffer
+			environ := b.environ(envGuard + "=" + lease.GuardToken().String())
+			code = run(b.Context(), []string{"write", "-", "--json"}, environ, strings.NewReader(fmt.Sprintf(put, 1, 1)), full{}, &out)
+			return code, out.String()
+		}
+		code, text := write()
+		assert.Equal(b, exitFailure, code)
+		assert.Contains(b, text, "it was written, but no space left")
+		require.NoError(b, lease.Release(b.Context()))
+		code, text = write()
+		assert.Equal(b, exitLost, code)
+		assert.Contains(b, text, "nothing was written")
+	})
+}
+
+// full is an output that takes nothing.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 // A write that is ended while it waits for its input has written nothing, and ends at once.
 func TestWrite_EndsWhileItReadsItsInput(t *testing.T) {
