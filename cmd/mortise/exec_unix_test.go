@@ -363,6 +363,18 @@ func TestExec_RevokeAsks(t *testing.T) {
 	})
 }
 
+// Files beyond the first three are the command's, too, as of env, nice and flock. make hands its jobs over this way.
+func TestExec_LeavesTheCallersFilesToTheCommand(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		files := []string{"sh", "-c", `echo three >"$LIFE.3"; echo four >"$LIFE.4"; exec "$0" "$@" 3<"$LIFE.3" 4<"$LIFE.4"`}
+		p := b.startAs(files, []string{"report"}, `cat <&3; cat <&4`)
+		require.Equal(b, "three", p.line())
+		require.Equal(b, "four", p.line())
+		code, _ := p.wait()
+		assert.Zero(b, code)
+	})
+}
+
 // Nobody reads what this program prints: it has the same end as otherwise, and not that of SIGPIPE.
 func TestExec_WithoutAReaderOfItsMessages(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
