@@ -32,15 +32,15 @@ func newFeed[S any](owner *Console, read func(ctx context.Context, publish func(
 	return &feed[S]{owner: owner, read: read, changed: make(chan struct{})}
 }
 
-// enter adds a reader, and starts reading if nothing is read. leave has to be called once.
-func (f *feed[S]) enter() (leave func(), err error) {
+// enter adds a reader, and starts reading if nothing is read. leave has to be called once. It returns f, as live wants it.
+func (f *feed[S]) enter() (same *feed[S], leave func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stop == nil {
 		ctx, stop := context.WithCancelCause(f.owner.ctx)
 		if !f.owner.run(func() { f.read(within(ctx), func(s S) { f.publish(ctx, s) }) }) {
 			stop(errClosed)
-			return nil, errClosed
+			return nil, nil, errClosed
 		}
 		f.stop = stop
 	}
@@ -49,7 +49,7 @@ func (f *feed[S]) enter() (leave func(), err error) {
 		f.idle.Stop()
 		f.idle = nil
 	}
-	return f.leave, nil
+	return f, f.leave, nil
 }
 
 func (f *feed[S]) leave() {

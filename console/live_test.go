@@ -302,6 +302,47 @@ func TestEvents_TooManyPagesAreRefused(t *testing.T) {
 	})
 }
 
+// Refused requests take up none of the places for locks whose page is open.
+func TestEvents_ThatAreRefusedLeaveNothingBehind(t *testing.T) {
+	virtual(t, func(w *world) {
+		var open []*reader
+		for range 200 {
+			open = append(open, w.open("locks"))
+		}
+		for i := range 200 {
+			w.get(fmt.Sprintf("events?page=lock&name=l%d", i), http.StatusServiceUnavailable)
+		}
+		w.get("lock?name=other", http.StatusOK)
+		for _, r := range open {
+			r.close()
+			<-r.ended
+		}
+		w.get("lock?name=another", http.StatusOK)
+	})
+}
+
+// As many locks can be followed as pages can be open. When those are closed, others can.
+func TestLock_TooManyThatAreFollowedAreRefused(t *testing.T) {
+	virtual(t, func(w *world) {
+		var open []*reader
+		for i := range 200 {
+			open = append(open, w.open(fmt.Sprintf("lock&name=l%d", i)))
+		}
+		assert.Contains(w, w.get("lock?name=other", http.StatusServiceUnavailable), "Too many locks are looked at.")
+		w.get("lock?name=l7", http.StatusOK)
+		open[0].close()
+		<-open[0].ended
+		time.Sleep(time.Minute)
+		other := w.open("lock&name=other")
+		time.Sleep(time.Second)
+		assert.Equal(w, http.StatusOK, other.status)
+		for _, r := range append(open[1:], other) {
+			r.close()
+			<-r.ended
+		}
+	})
+}
+
 func TestPages_TellOfFailuresAndGoOn(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.hold(lock.Name("report"), "p1")

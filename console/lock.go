@@ -38,23 +38,24 @@ type change struct {
 	text string
 }
 
-// follow returns the feed of one lock, or nil if too many locks are followed.
-func (c *Console) follow(target lock.Target) *lockFeed {
+// follow enters the feed of one lock as a reader. Only a reader can get a feed, so there is none that nobody has ever read,
+// and that would never be forgotten.
+func (c *Console) follow(target lock.Target) (*lockFeed, func(), error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if f := c.single[target]; f != nil {
-		return f
+	f := c.single[target]
+	if f == nil {
+		if len(c.single) >= maxFollowed {
+			c.mu.Unlock()
+			return nil, nil, &statusError{http.StatusServiceUnavailable, "Too many locks are looked at."}
+		}
+		f = newFeed(c, func(ctx context.Context, publish func(*lockHistory)) {
+			defer c.forget(target, f)
+			c.readLock(ctx, target, publish)
+		})
+		c.single[target] = f
 	}
-	if len(c.single) >= maxFollowed {
-		return nil
-	}
-	var f *lockFeed
-	f = newFeed(c, func(ctx context.Context, publish func(*lockHistory)) {
-		defer c.forget(target, f)
-		c.readLock(ctx, target, publish)
-	})
-	c.single[target] = f
-	return f
+	c.mu.Unlock()
+	return f.enter()
 }
 
 // forget removes a feed that has stopped reading. If a reader got it at the same moment, it still works for that reader.
@@ -258,12 +259,9 @@ func (c *Console) lockPage(r *http.Request) (*part, error) {
 	if title == "" {
 		title = target.Beside().SK
 	}
-	f := c.follow(target)
-	if f == nil {
-		return nil, &statusError{http.StatusServiceUnavailable, "Too many locks are looked at."}
-	}
 	p := part{name: "lock", title: title, events: eventsOf("lock", query)}
-	return live(p, f, func(h *lockHistory) any { return c.viewLockPage(h, title) }), nil
+	enter := func() (*lockFeed, func(), error) { return c.follow(target) }
+	return live(p, enter, func(h *lockHistory) any { return c.viewLockPage(h, title) }), nil
 }
 
 func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {

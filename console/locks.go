@@ -312,7 +312,7 @@ func (c *Console) locksPage(r *http.Request) (*part, error) {
 		return nil, err
 	}
 	p := part{name: "locks", title: "Locks", events: eventsOf("locks", url.Values{"page_number": r.URL.Query()["page_number"]})}
-	return live(p, c.locks, func(l *lockList) any { return c.viewLocks(l, page) }), nil
+	return live(p, c.locks.enter, func(l *lockList) any { return c.viewLocks(l, page) }), nil
 }
 
 func (c *Console) viewLocks(l *lockList, page int) locksView {

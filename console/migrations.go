@@ -73,7 +73,7 @@ type stepView struct {
 
 func (c *Console) migrationsPage(*http.Request) (*part, error) {
 	p := part{name: "migrations", title: "Migrations", events: eventsOf("migrations", nil)}
-	return live(p, c.migrations, func(l *migrationList) any { return c.viewMigrations(l) }), nil
+	return live(p, c.migrations.enter, func(l *migrationList) any { return c.viewMigrations(l) }), nil
 }
 
 func (c *Console) viewMigrations(l *migrationList) migrationsView {

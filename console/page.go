@@ -60,9 +60,13 @@ func (p *part) first(ctx context.Context) (template.HTML, error) {
 	return body, err
 }
 
-// live returns a part that shows the snapshots of a feed. view gets a nil snapshot while nothing is known.
-func live[S any](p part, f *feed[S], view func(S) any) *part {
-	p.enter = f.enter
+// live returns a part that shows the snapshots of a feed, which enter returns. view gets a nil snapshot while nothing is known.
+func live[S any](p part, enter func() (f *feed[S], leave func(), err error), view func(S) any) *part {
+	var f *feed[S]
+	p.enter = func() (leave func(), err error) {
+		f, leave, err = enter()
+		return leave, err
+	}
 	p.next = func(ctx context.Context, version int) (template.HTML, int, error) {
 		s, now, err := f.after(ctx, version)
 		body, bad := fragment(p.name, view(s))

@@ -48,7 +48,11 @@ func (c *Console) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	defer c.disconnect()
 	leave, err := part.enter()
-	if err != nil {
+	switch {
+	case errors.As(err, &mine):
+		c.fail(w, r, mine.status, mine.text)
+		return
+	case err != nil:
 		c.fail(w, r, http.StatusServiceUnavailable, "The console is closed.")
 		return
 	}

@@ -36,7 +36,8 @@ type Backfill struct {
 	Transform func(ctx context.Context, item table.Item) (table.Item, error)
 
 	// Filter selects the items to transform. The others are read and paid for too. An item that another program changes
-	// meanwhile is transformed only if it still matches. Defaults to all items.
+	// meanwhile is transformed only if it still matches. To find that out, DynamoDB evaluates the Filter again in an
+	// update of the item that changes nothing. Defaults to all items.
 	Filter table.Cond
 
 	// Reads names attributes on which Transform depends even if an item does not have them. If one is added between the
@@ -124,12 +125,12 @@ func (b *Backfill) check() error {
 // Reads to notice them.
 //
 // Cost: a consistent scan of the table, a write for each item that changes (two with Exact), and a guarded write per
-// page.
+// page. For each write that another program's change has prevented, one more; with a Filter, two more.
 func (r *Run) Backfill(ctx context.Context, b Backfill) (Progress, error) {
 	b = b.withDefaults()
 	f := newFilling(r, b)
 	f.recall(r.steps[b.Name][0])
-	err := r.once(b.Name, func() error {
+	err := r.once(b.Name, true, func() error {
 		if err := b.check(); err != nil {
 			return err
 		}

@@ -223,6 +223,42 @@ func TestBackfill_ReportsBadItems(t *testing.T) {
 	}
 }
 
+// A nil pointer in an attribute is the author's mistake, and names the item and the attribute. In a dry run, too.
+func TestBackfill_RefusesANilValue(t *testing.T) {
+	for name, do := range map[string]func(item table.Item){
+		"n":   func(item table.Item) { item["n"] = (*types.AttributeValueMemberN)(nil) },
+		"new": func(item table.Item) { item["new"] = nil },
+		"pk":  func(item table.Item) { item["pk"] = (*types.AttributeValueMemberS)(nil) },
+		"deep": func(item table.Item) {
+			item["deep"] = &types.AttributeValueMemberL{Value: []types.AttributeValue{(*types.AttributeValueMemberM)(nil)}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			modes(t, func(ctx context.Context, w *world, exact bool) {
+				w.fill(1)
+				var p migrations.Progress
+				b := migrations.Backfill{Exact: exact, Filter: only(), Transform: func(_ context.Context, item table.Item) (table.Item, error) {
+					do(item)
+					return item, nil
+				}}
+				m := w.migrator(backfill(b, &p))
+				preview, err := m.DryRun(ctx, b, 1)
+				require.NoError(w, err)
+				require.Len(w, preview.Samples, 1)
+				assert.EqualValues(w, 1, preview.Failed)
+				_, err = m.Up(ctx)
+				for _, err := range []error{err, preview.Samples[0].Err} {
+					var failed *migrations.ItemError
+					require.ErrorAs(w, err, &failed)
+					require.ErrorIs(w, err, migrations.ErrInvalid)
+					assert.Equal(w, itemKey(0), failed.Key)
+					require.ErrorContains(w, err, `attribute "`+name+`"`)
+				}
+			})
+		})
+	}
+}
+
 // What can be written although it looks odd.
 func TestBackfill_TransformsOddItems(t *testing.T) {
 	modes(t, func(ctx context.Context, w *world, exact bool) {
@@ -295,6 +331,43 @@ func TestBackfill_TheFilterHoldsAtTheWrite(t *testing.T) {
 		require.NoError(w, err)
 		for i := range 10 {
 			assert.EqualValues(w, i%2, integer(w.get(itemKey(i))["m"]), i)
+		}
+	})
+}
+
+// Transform gets only items that the Filter selects, even after a conflict. The Filter may name key attributes.
+func TestBackfill_TransformsAChangedItemOnlyIfTheFilterStillMatches(t *testing.T) {
+	modes(t, func(ctx context.Context, w *world, exact bool) {
+		w.fill(10)
+		var wrong atomic.Int64
+		do := func(ctx context.Context, item table.Item) (table.Item, error) {
+			if item["n"] == nil {
+				wrong.Add(1)
+				return nil, errors.New("not an item of this backfill")
+			}
+			i := int(integer(item["n"]))
+			change := table.Attr("hits").Set(1) // still selected
+			if i%2 == 0 {
+				change = table.Attr("n").Remove()
+			}
+			if item["hits"] == nil {
+				if err := w.table.Write(ctx, table.Update(itemKey(i), change)); err != nil {
+					return nil, err
+				}
+			}
+			return increment(ctx, item)
+		}
+		var p migrations.Progress
+		filter := table.And(table.Attr("pk").HasPrefix("ITEM#"), only())
+		_, err := w.migrator(backfill(migrations.Backfill{Transform: do, Exact: exact, Filter: filter, Reads: []string{"hits"}}, &p)).Up(ctx)
+		require.NoError(w, err)
+		assert.Zero(w, wrong.Load())
+		assert.EqualValues(w, 5, p.Changed)
+		assert.EqualValues(w, 10, p.Conflicts)
+		for i := range 10 {
+			item := w.get(itemKey(i))
+			assert.EqualValues(w, i%2, integer(item["m"]), i)
+			assert.Len(w, item, 2+3*(i%2), "pk, sk and, if it is still selected, n, hits and m")
 		}
 	})
 }

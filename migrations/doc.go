@@ -87,7 +87,7 @@
 //	ErrMalformed      this version of the package cannot read a row. Nothing ran
 //
 // A failure is recorded even if the context has ended; that takes at most 5 s. Texts of this package's errors, and logs above
-// debug level, contain no keys and no attributes. The texts of the application's own errors and panics are returned to the
+// debug level, contain no keys and no values of attributes. The texts of the application's own errors and panics are returned to the
 // caller and stored in [Record.Error], in the application's own table.
 //
 // # Cost

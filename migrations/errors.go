@@ -37,6 +37,10 @@ var (
 	// ErrSegments reports that an interrupted backfill had another number of segments, so its positions cannot be used.
 	ErrSegments = errors.New("the number of segments changed during a backfill")
 
+	// ErrStepKind reports that an earlier attempt has begun a backfill under the name of a step that is no backfill now, or
+	// the other way round. So what is recorded under that name is not about this step.
+	ErrStepKind = errors.New("the name of the step belongs to one of another kind")
+
 	// ErrPanic reports that a migration panicked. The error is a *[PanicError].
 	ErrPanic = errors.New("panic")
 

@@ -45,9 +45,15 @@ func (s *segment) become(ctx context.Context, item table.Item) (table.Item, erro
 		next, err = s.spec.Transform(ctx, attrvalue.CloneItem(item))
 		return err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, s.itemError(ctx, item, err)
+	}
+	for name, av := range next {
+		if attrvalue.HasNil(av) {
+			return nil, s.itemError(ctx, item, fmt.Errorf("%w: Transform has set the attribute %q to nil, which is no value", ErrInvalid, name))
+		}
+	}
+	switch {
 	case next == nil || attrvalue.SameItem(item, next):
 		return nil, nil
 	case !s.filling.run.sameKey(item, next):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -194,7 +195,10 @@ func (m *Migrator) checkOnce(id string) error {
 }
 
 // snapshot is the state of the migrations in the table.
-type snapshot struct{ records map[string]Record }
+type snapshot struct {
+	records map[string]Record
+	live    map[string]bool // IDs of the migrations that are known to run at this moment; only set by readLive
+}
 
 // read reads all records consistently.
 func (m *Migrator) read(ctx context.Context) (*snapshot, error) {
@@ -209,6 +213,51 @@ func (m *Migrator) read(ctx context.Context) (*snapshot, error) {
 		s.records[r.ID] = r
 	}
 	return s, nil
+}
+
+// readLive is read, and finds out which migrations run at this moment: those that the holder of the lock has begun. It reads
+// the records again after the lock, since a migration that was running may have ended before the lock was read.
+func (m *Migrator) readLive(ctx context.Context) (*snapshot, error) {
+	before, err := m.read(ctx)
+	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(before.records)), (Record).running) {
+		return before, err
+	}
+	holder, err := m.holder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.live = map[string]bool{}
+	for id, r := range s.records {
+		was := before.records[id]
+		s.live[id] = r.running() && (r.Fence == holder || !was.running() || was.Fence != r.Fence) // or it was begun meanwhile
+	}
+	return s, nil
+}
+
+// holder returns the fence of the lease of the instance that holds the lock. It is 0 if there is none, or if that instance
+// seems to be gone: its lease ended longer ago than clocks can differ.
+func (m *Migrator) holder(ctx context.Context) (fence int64, err error) {
+	r, err := m.locks.Inspect(ctx, m.target)
+	if errors.Is(err, table.ErrNotFound) || err == nil && !r.Held() {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	list, err := m.locks.Sessions(ctx, r.Holder().Session)
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range list {
+		if s.Dead.IsZero() && (s.Expires.IsZero() || m.table.Now().Before(s.Expires.Add(s.Lease))) {
+			return r.Fence, nil
+		}
+	}
+	return 0, nil
 }
 
 // malformed adds the row's sort key to a decoding error. That key is this package's own, so an error may show it.

@@ -87,11 +87,13 @@ func (st *Status) text() string {
 }
 
 // Validate checks that the table's records and the program's list agree: that no migration is drifted, unknown, out of
-// order or unfinished. It returns all problems as a joined error.
+// order or unfinished. It returns all problems as a joined error. Migrations that are pending, that another instance runs at
+// this moment, or that Up continues, are no problem.
 //
-// Cost: one consistent query.
+// Cost: one consistent query. If a migration is recorded as running, also a second query, and reads of the lock and of a
+// session.
 func (m *Migrator) Validate(ctx context.Context) error {
-	s, err := m.read(ctx)
+	s, err := m.readLive(ctx)
 	if err != nil {
 		return wrap("validate", err)
 	}
@@ -165,7 +167,7 @@ func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 		case Applied:
 			continue
 		case Running, Failed:
-			if (st.Record.Down || !st.Resumable) && (st.State == Failed || look == underLock) {
+			if (st.Record.Down || !st.Resumable) && (st.State == Failed || look == underLock && !s.live[st.ID]) {
 				found = append(found, &UnfinishedError{*st.Record, st.Resumable})
 				continue
 			}

@@ -3,10 +3,12 @@ package migrations_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
 )
 
@@ -123,4 +125,93 @@ func TestPlan_RollbackLetsTheOlderProgramStart(t *testing.T) {
 		require.NoError(w, err)
 		assert.Empty(w, fixes)
 	})
+}
+
+// waits is a list of one migration that waits in the given direction. began gets a value then.
+func waits(down bool, began chan<- bool, end <-chan bool) []migrations.Migration {
+	pass := func(context.Context, *migrations.Run) error { return nil }
+	wait := func(ctx context.Context, _ *migrations.Run) error {
+		began <- true
+		select {
+		case <-end:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if down {
+		return []migrations.Migration{{ID: "1_a", Up: pass, Down: wait}}
+	}
+	return []migrations.Migration{{ID: "1_a", Up: wait, Down: pass}}
+}
+
+// A migration that an instance works on is not taken for one that was interrupted.
+func TestValidate_AcceptsAMigrationThatRuns(t *testing.T) {
+	for name, down := range map[string]bool{"up": false, "down": true} {
+		t.Run(name, func(t *testing.T) {
+			contract(t, func(ctx context.Context, w *world) {
+				began, end, ended := make(chan bool), make(chan bool), make(chan error, 1)
+				m, other := w.migrator(waits(down, began, end)), w.migrator(waits(down, began, end))
+				go func() {
+					_, err := m.Up(ctx)
+					if err == nil && down {
+						_, err = m.Down(ctx)
+					}
+					ended <- err
+				}()
+				<-began
+				require.NoError(w, other.Validate(ctx))
+				close(end)
+				require.NoError(w, <-ended)
+				require.NoError(w, other.Validate(ctx))
+			})
+		})
+	}
+}
+
+// Soon after its process has died, it counts as interrupted, even if nobody has taken the lock since.
+func TestValidate_RefusesAMigrationWhoseProcessDied(t *testing.T) {
+	for name, down := range map[string]bool{"up": false, "down": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				began := make(chan bool)
+				p, other := w.start(lock.Config{}, waits(down, began, nil)), w.migrator(waits(down, began, nil))
+				ended := make(chan error, 1)
+				go func() {
+					_, err := p.m.Up(p.ctx)
+					if err == nil && down {
+						_, err = p.m.Down(p.ctx)
+					}
+					ended <- err
+				}()
+				<-began
+				p.line.kill()
+				require.Error(w, <-ended)
+				time.Sleep(time.Minute)
+				require.ErrorIs(w, other.Validate(ctx), migrations.ErrUnfinished)
+			})
+		})
+	}
+}
+
+// A run that ends, or begins, between the requests of Validate is no interrupted one.
+func TestValidate_ReadsTheRecordsAgainAfterTheLock(t *testing.T) {
+	for at := int64(1); at <= 4; at++ {
+		virtual(t, func(ctx context.Context, w *world) {
+			began, end, ended := make(chan bool), make(chan bool), make(chan error, 1)
+			m, p := w.migrator(waits(false, began, end)), w.start(lock.Config{}, waits(false, began, end))
+			go func() {
+				_, err := m.Up(ctx)
+				ended <- err
+			}()
+			<-began
+			p.line.before = func(call int64) {
+				if call == at {
+					close(end)
+					assert.NoError(w, <-ended)
+				}
+			}
+			require.NoError(w, p.m.Validate(ctx), "the run ends before request %d", at)
+		})
+	}
 }

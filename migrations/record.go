@@ -76,6 +76,8 @@ type checkpoint struct {
 	At       time.Time `dynamo:"at"`
 }
 
+func (r Record) running() bool { return r.State == Running }
+
 // check refuses a record that this version of the package cannot have written.
 func (r *Record) check() error {
 	begun := r.State == Running || r.State == Failed

@@ -14,14 +14,13 @@ type FixKind string
 
 // Kinds of fixes.
 const (
-	// Retry allows Up, or Down, to run a migration again that was interrupted or has failed, without its finished
-	// steps.
+	// Retry: Up (or Down) may run the unfinished migration again; it skips the finished steps.
 	Retry FixKind = "retry"
-	// Settle records such a migration as applied, or as taken back, in its present state.
+	// Settle: the migration is recorded as applied (or as taken back) as it is now.
 	Settle FixKind = "settle"
-	// AcceptRevision records the new revision of a drifted migration as the applied one.
+	// AcceptRevision: the new revision of a drifted migration is recorded as the applied one.
 	AcceptRevision FixKind = "accept revision"
-	// Forget deletes the record of a migration that the program does not know, and those of its steps.
+	// Forget: the record of a migration that the program does not know is deleted, and those of its steps.
 	Forget FixKind = "forget"
 )
 

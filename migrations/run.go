@@ -50,11 +50,12 @@ func (r *Run) Write(ctx context.Context, ops ...table.Op) error {
 // Step runs f, unless a step with that name was finished in an earlier attempt. When f has succeeded, the step is
 // recorded under the guard. A step that was interrupted runs again as a whole, so f must be repeatable;
 // [Run.AtomicStep] and [Run.Backfill] have no such condition. A name has 1 to 128 bytes of UTF-8 and can be used once
-// per run.
+// per run. If an interrupted migration is edited, the name of a backfill cannot become that of a Step, nor the reverse
+// ([ErrStepKind]).
 //
 // Cost: one guarded write besides those of f.
 func (r *Run) Step(ctx context.Context, name string, f func(ctx context.Context) error) error {
-	return r.once(name, func() error {
+	return r.once(name, false, func() error {
 		switch {
 		case ctx == nil:
 			return fmt.Errorf("step %q: %w: nil context", name, ErrInvalid)
@@ -76,7 +77,7 @@ func (r *Run) Step(ctx context.Context, name string, f func(ctx context.Context)
 //
 // Cost: twice the operations' write units, and four.
 func (r *Run) AtomicStep(ctx context.Context, name string, ops ...table.Op) error {
-	return r.once(name, func() error {
+	return r.once(name, false, func() error {
 		if len(ops) == 0 {
 			return fmt.Errorf("%w: no operations", ErrInvalid)
 		}
@@ -115,11 +116,11 @@ func (r *Run) refused(err error) error {
 }
 
 // once runs f as the step called name, unless an earlier attempt has finished that step. A refused step fails the migration.
-func (r *Run) once(name string, f func() error) error {
+func (r *Run) once(name string, backfill bool, f func() error) error {
 	if r.recorded {
 		return ErrRecorded
 	}
-	if err := r.refuses(name); err != nil {
+	if err := r.refuses(name, backfill); err != nil {
 		r.step = cmp.Or(r.step, strings.ToValidUTF8(name[:min(len(name), MaxStep)], "?"), "?") // short and valid enough for the record
 		return r.refused(err)
 	}
@@ -137,7 +138,8 @@ func (r *Run) once(name string, f func() error) error {
 }
 
 // refuses returns why a step called name cannot run, or nil.
-func (r *Run) refuses(name string) error {
+func (r *Run) refuses(name string, backfill bool) error {
+	whole, begun := r.steps[name][0] // a backfill has this row before those of its segments
 	switch {
 	case name == "" || len(name) > MaxStep || !utf8.ValidString(name):
 		return fmt.Errorf("%w: a step's name has 1 to %d bytes of UTF-8", ErrInvalid, MaxStep)
@@ -147,6 +149,8 @@ func (r *Run) refuses(name string) error {
 		return fmt.Errorf("%w: step %q inside of step %q, or after it failed", ErrInvalid, name, r.step)
 	case r.failure != nil:
 		return fmt.Errorf("%w: step %q after a failure: %w", ErrInvalid, name, r.failure)
+	case begun && backfill != (whole.Segments > 0):
+		return fmt.Errorf("%w: %q was begun in an earlier attempt, and has been changed since: give the new step another name, or undo the change", ErrStepKind, name)
 	}
 	return nil
 }

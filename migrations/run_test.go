@@ -375,3 +375,60 @@ func TestStep_FailureIsRecordedWhateverIsRefusedAfterIt(t *testing.T) {
 		})
 	}
 }
+
+// The name of a step that was begun says what was done. It cannot come to mean another kind of step.
+func TestRun_RefusesAnotherKindOfStepUnderANameThatWasBegun(t *testing.T) {
+	type step = func(ctx context.Context, run *migrations.Run) error
+	fill := func(fails bool) step {
+		return func(ctx context.Context, run *migrations.Run) error {
+			_, err := run.Backfill(ctx, migrations.Backfill{Name: "s", Segments: 1, Filter: only(), Transform: func(ctx context.Context, item table.Item) (table.Item, error) {
+				if fails {
+					return nil, assert.AnError
+				}
+				return increment(ctx, item)
+			}})
+			return err
+		}
+	}
+	plain := func(ctx context.Context, run *migrations.Run) error {
+		return run.Step(ctx, "s", func(context.Context) error { return nil })
+	}
+	atomic := func(ctx context.Context, run *migrations.Run) error { return run.AtomicStep(ctx, "s", once("s")) }
+	for name, c := range map[string]struct{ first, second step }{
+		"a backfill that was interrupted, then Step":       {fill(true), plain},
+		"a backfill that was interrupted, then AtomicStep": {fill(true), atomic},
+		"a finished backfill, then Step":                   {fill(false), plain},
+		"a finished Step, then a backfill":                 {plain, fill(false)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			contract(t, func(ctx context.Context, w *world) {
+				w.fill(1)
+				up := func(do step) error {
+					_, err := w.migrator([]migrations.Migration{{ID: "1_a", Idempotent: true, Up: func(ctx context.Context, run *migrations.Run) error {
+						if err := do(ctx, run); err != nil {
+							return err
+						}
+						if run.Attempt() == 1 {
+							return assert.AnError
+						}
+						return nil
+					}}}).Up(ctx)
+					return err
+				}
+				require.ErrorIs(w, up(c.first), assert.AnError)
+				for range 2 { // it is no better the second time
+					err := up(c.second)
+					require.ErrorIs(w, err, migrations.ErrStepKind)
+					require.NotErrorIs(w, err, table.ErrCondition)
+					require.ErrorContains(w, err, "another name")
+					assert.Zero(w, w.count("s"))
+				}
+				first := c.first
+				if name != "a finished Step, then a backfill" {
+					first = fill(false)
+				}
+				require.NoError(w, up(first), "the change was undone")
+			})
+		})
+	}
+}

@@ -161,14 +161,41 @@ func (s *segment) after(ctx context.Context, item, now table.Item) (table.Item, 
 	switch {
 	case len(now) == 0:
 		return nil, nil // deleted meanwhile
-	case !attrvalue.SameItem(item, now):
-		s.conflicts.Add(1)
-		return now, nil
-	case !s.spec.Filter.IsZero():
-		return nil, nil // the Filter no longer matches
+	case attrvalue.SameItem(item, now):
+		err := fmt.Errorf("the item has not changed since it was read, but the write was refused: %w", table.ErrCondition)
+		return nil, s.itemError(ctx, item, err)
 	}
-	err := fmt.Errorf("the item has not changed since it was read, but the write was refused: %w", table.ErrCondition)
-	return nil, s.itemError(ctx, item, err)
+	s.conflicts.Add(1)
+	if s.spec.Filter.IsZero() {
+		return now, nil
+	}
+	return s.selected(ctx, now)
+}
+
+// selected reads an item again, and returns nil if the Filter does not select it any more. Only DynamoDB can evaluate the
+// Filter. A query would refuse one on key attributes, so the read is an update that changes nothing.
+func (s *segment) selected(ctx context.Context, item table.Item) (now table.Item, err error) {
+	t := s.filling.run.Table()
+	key, err := t.KeyOf(item)
+	if err != nil {
+		return nil, s.itemError(ctx, item, err)
+	}
+	if err := s.writes.wait(ctx); err != nil {
+		return nil, err
+	}
+	nothing := table.Attr("mortise.none").Remove() // an update needs a change, and no item has this attribute
+	op := table.Update(key, nothing).If(table.Attr(t.Scheme().PK).Exists(), s.spec.Filter)
+	err = s.paid(ctx, func(ctx context.Context) error {
+		now, err = t.Apply(ctx, op, table.ReturnNew)
+		return err
+	})
+	switch {
+	case errors.Is(err, table.ErrCondition):
+		return nil, nil
+	case err != nil:
+		return nil, s.itemError(ctx, item, err)
+	}
+	return now, nil
 }
 
 // maxTransaction is the maximum size of the items in one transaction, in bytes. DynamoDB allows 4 MB including

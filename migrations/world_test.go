@@ -146,6 +146,8 @@ type line struct {
 	after bool  // with the request applied
 	quiet bool  // its context ends at that call, and no more
 	dead  atomic.Bool
+
+	before func(call int64) // is called before each call is sent; nil for nothing
 }
 
 func (l *line) kill() {
@@ -157,6 +159,9 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 	n := l.calls.Add(1)
 	if l.dead.Load() {
 		return nil, errors.New("killed")
+	}
+	if l.before != nil {
+		l.before(n)
 	}
 	if n != l.at {
 		return l.to.Do(r)

@@ -18,9 +18,9 @@ func execCommand() command {
 or with package lock. CMD is a program with its arguments; for a pipe or a redirection use: -- sh -c '…'
 
 The command
-  has standard input, output and error of this program, and a process group of its own. It gets every signal that this
-  program gets. So do the programs that it starts, unless they leave the group. Those that it leaves behind in the group when
-  it ends are ended, too, before the lock is given up: SIGTERM, and SIGKILL after --grace.
+  has standard input, output and error of this program, other files that it was given, and a process group of its own. It gets
+  every signal that this program gets. So do the programs that it starts, unless they leave the group. Those that it leaves
+  behind in the group when it ends are ended, too, before the lock is given up: SIGTERM, and SIGKILL after --grace.
   finds in its environment
     MORTISE_LOCK      the lock's NAME, or PK and SK of --beside
     MORTISE_FENCE     a number that is greater for every later holder: a resource outside the table can refuse smaller ones

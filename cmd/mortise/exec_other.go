@@ -14,8 +14,8 @@ const (
 	starterName  = "exec-start"
 )
 
-func watchdog(io.Reader, io.Writer) int       { return exitFailure }
-func starter(string, []string, io.Writer) int { return exitFailure }
+func watchdog(io.Reader, io.Writer) int               { return exitFailure }
+func starter(string, string, []string, io.Writer) int { return exitFailure }
 
 // runExec always fails. Without process groups and signals, nothing can guarantee that the command ends before the lease
 // does. All other commands work.

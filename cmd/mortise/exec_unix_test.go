@@ -363,6 +363,40 @@ func TestExec_RevokeAsks(t *testing.T) {
 	})
 }
 
+// Files beyond the first three are the command's, too, as of env, nice and flock. make hands its jobs over this way.
+func TestExec_LeavesTheCallersFilesToTheCommand(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		files := []string{"sh", "-c", `echo three >"$LIFE.3"; echo four >"$LIFE.4"; exec "$0" "$@" 3<"$LIFE.3" 4<"$LIFE.4"`}
+		p := b.startAs(files, []string{"report"}, `cat <&3; cat <&4`)
+		require.Equal(b, "three", p.line())
+		require.Equal(b, "four", p.line())
+		code, _ := p.wait()
+		assert.Zero(b, code)
+	})
+}
+
+// Nobody reads what this program prints: it has the same end as otherwise, and not that of SIGPIPE.
+func TestExec_WithoutAReaderOfItsMessages(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		deaf := []string{"sh", "-c", `mkfifo "$LIFE.err"; (: <"$LIFE.err") & exec "$0" "$@" 2>"$LIFE.err"`}
+		p := b.startAs(deaf, []string{"report", "--lease", "2s"}, `exec 2>/dev/null; trap 'echo asked; read word; exit 4' TERM; echo up; while :; do sleep 0.1; done`)
+		require.Equal(b, "up", p.line())
+		require.Zero(b, b.run("revoke report").code)
+		require.Equal(b, "asked", p.line())
+		p.say("done")
+		code, _ := p.wait()
+		assert.Equal(b, 4, code)
+		l, err := b.rival.TryAcquire(b.Context(), report)
+		require.NoError(b, err, "it was given up")
+		require.NoError(b, l.Release(b.Context()))
+
+		p = b.startAs(deaf, []string{"report"}, `trap - PIPE; yes | head -n 1; kill -PIPE $$`)
+		require.Equal(b, "y", p.line())
+		code, _ = p.wait()
+		assert.Equal(b, exitSignal+int(syscall.SIGPIPE), code, "the command gets the signal as usual")
+	})
+}
+
 // This program is stopped for longer than its lease: its command is dead before another holds the lock.
 func TestExec_StoppedHolderLeavesNothing(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -44,9 +45,13 @@ func startGroup(path string, argv, env []string) (g *group, begin func() error, 
 		return nil, nil, err
 	}
 	defer func() { _ = in.Close() }()
+	gate, err := inherit(in)
+	if err != nil {
+		return nil, nil, errors.Join(err, out.Close())
+	}
 	cmd := &exec.Cmd{
-		Path: program, Args: slices.Concat([]string{argv[0], starterName, path}, argv), Env: env,
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, ExtraFiles: []*os.File{in},
+		Path: program, Args: slices.Concat([]string{argv[0], starterName, strconv.Itoa(gate), path}, argv), Env: env,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	bind(cmd.SysProcAttr)
@@ -73,20 +78,37 @@ func startGroup(path string, argv, env []string) (g *group, begin func() error, 
 	}, nil
 }
 
-// starterGate is the file descriptor on which a starter waits until it may become the command.
-const starterGate = 3
+// inherit lets processes that are started from now on have a file under the number that it has here. The numbers that
+// exec.Cmd.ExtraFiles would use, from 3 on, may be those of files that the command gets from the caller.
+func inherit(file *os.File) (number int, err error) {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		number = int(fd)
+		_, failed = unix.FcntlInt(fd, unix.F_SETFD, 0)
+		failed = errors.Join(failed, syscall.SetNonblock(number, false)) // they share the mode, and wait in a read
+	})
+	return number, errors.Join(err, failed)
+}
 
-// starter runs a starter: it waits for begin, and becomes the command. It returns an exit code only if that fails.
-func starter(path string, argv []string, stderr io.Writer) int {
-	gate := make([]byte, 1)
-	n, err := syscall.Read(starterGate, gate)
+// starter runs a starter: it waits for begin, and becomes the command. gate is the number of the file on which it waits. It
+// returns an exit code only if that fails.
+func starter(gate, path string, argv []string, stderr io.Writer) int {
+	fd, err := strconv.Atoi(gate)
+	if err != nil {
+		return exitExec
+	}
+	n, err := 0, error(syscall.EINTR)
 	for errors.Is(err, syscall.EINTR) {
-		n, err = syscall.Read(starterGate, gate)
+		n, err = syscall.Read(fd, make([]byte, 1))
 	}
 	if n <= 0 {
 		return exitExec // the program that holds the lock has gone
 	}
-	_ = syscall.Close(starterGate)
+	_ = syscall.Close(fd)
 	err = syscall.Exec(path, argv, os.Environ()) //nolint:gosec // the caller's command
 	tty.Say(stderr, "%s exec: %s: %v\n", program, path, err)
 	return exitNotRunnable
@@ -165,6 +187,9 @@ func suspend() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 // catchSignals returns a channel that gets all signals with which others end this program, or tell it something. Signals that
 // were ignored when it was started stay ignored, as nohup needs it.
 func catchSignals() (caught <-chan os.Signal, stop func()) {
+	// A message that nobody reads must not end this program, and with it the command. It is caught until the program ends, so that
+	// its exit code stays, too. Ignoring it instead would be inherited by the command.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 64) // a signal is lost if the channel is full
 	for n := syscall.Signal(1); n < lastSignal; n++ {
 		switch n {

@@ -36,8 +36,8 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == watchdogName {
 		os.Exit(watchdog(os.Stdin, os.Stderr))
 	}
-	if len(os.Args) > 3 && os.Args[1] == starterName {
-		os.Exit(starter(os.Args[2], os.Args[3:], os.Stderr))
+	if len(os.Args) > 4 && os.Args[1] == starterName {
+		os.Exit(starter(os.Args[2], os.Args[3], os.Args[4:], os.Stderr))
 	}
 	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }

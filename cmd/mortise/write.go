@@ -45,6 +45,7 @@ kept in order: one without an answer may be applied after a later one.`,
 // writeDocument is the result of a transaction as JSON.
 type writeDocument struct {
 	Written bool            `json:"written"`
+	Unknown bool            `json:"unknown,omitempty"` // it may have been written all the same
 	Lost    bool            `json:"lost,omitempty"`
 	Refused []refusedAction `json:"refused,omitempty"`
 	Error   string          `json:"error,omitempty"`
@@ -65,16 +66,17 @@ func write(ctx context.Context, c *call) error {
 	if err != nil {
 		return usagef("%s: %w", envGuard, err)
 	}
-	actions, err := readAll(c.operands[0], c.stdin)
-	if err != nil {
-		return err
-	}
-	s, err := c.settings()
+	actions, err := readAll(ctx, c.operands[0], c.stdin)
 	if err != nil {
 		return err
 	}
 	if c.table != "" && c.table != token.Table {
 		return usagef("--table %s: the lock is in table %s", c.table, token.Table)
+	}
+	c.table = token.Table // as if --table named it
+	s, err := c.settings()
+	if err != nil {
+		return err
 	}
 	s.schema = table.Schema{Name: token.Table, Keys: token.Scheme, MustExist: true}
 	if s.engine == engineDemo {
@@ -98,17 +100,35 @@ func write(ctx context.Context, c *call) error {
 	d, result := judge(ctx, err, len(ops))
 	if c.json {
 		if err := tty.JSON(c.stdout, d); err != nil {
-			return err
+			if d.Written {
+				err = fmt.Errorf("it was written, but %w", err)
+			}
+			result = errors.Join(result, err) // the exit code stays that of the result
 		}
 	}
 	return errors.Join(result, o.close(ctx))
 }
 
-func readAll(name string, stdin io.Reader) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(stdin)
+// readAll reads a file, or standard input until ctx ends.
+func readAll(ctx context.Context, name string, stdin io.Reader) ([]byte, error) {
+	if name != "-" {
+		return os.ReadFile(name) //nolint:gosec // a file that the caller names
 	}
-	return os.ReadFile(name) //nolint:gosec // a file that the caller names
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() { // it stays behind if ctx ends first: nothing can end the read
+		text, err := io.ReadAll(stdin)
+		done <- result{text, err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // judge turns the error of a transaction into its result. actions is the number of actions; the guard is the operation after them.
@@ -135,7 +155,8 @@ func judge(ctx context.Context, err error, actions int) (d writeDocument, _ erro
 		code, err = exitLost, errors.New("the lock is not held any more: nothing was written")
 	case len(d.Refused) > 0 && !pending:
 		code, err = exitRefused, fmt.Errorf("the condition of action %d does not hold (counted from 0): nothing was written", d.Refused[0].Action)
-	case pending, errors.Is(err, table.ErrUnreachable), ctx.Err() != nil:
+	case pending, table.MayBeApplied(err), ctx.Err() != nil:
+		d.Unknown = true
 		code, err = exitUnknown, fmt.Errorf("no answer: the transaction may have been applied: %w", err)
 	}
 	d.Error = err.Error()

@@ -21,7 +21,8 @@ func SameItem(a, b map[string]types.AttributeValue) bool {
 	return true
 }
 
-// Same reports whether two values are equal as DynamoDB compares them: numbers by value, sets without order.
+// Same reports whether two values are equal as DynamoDB compares them: numbers by value, sets without order. It panics if a
+// value contains a nil pointer ([HasNil]), which no value of DynamoDB's does.
 func Same(a, b types.AttributeValue) bool {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
