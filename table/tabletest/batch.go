@@ -79,7 +79,7 @@ func batchGetItem(c *call) ([]byte, error) {
 			}
 		}
 	})
-	c.consumedByTable(o, order, used)
+	c.consumedByTable(o, bothKinds, order, used)
 	return o.end(), c.in.err
 }
 
@@ -207,7 +207,7 @@ func batchWriteItem(c *call) ([]byte, error) {
 			}
 		}
 	})
-	c.consumedByTable(o, order, used)
+	c.consumedByTable(o, bothKinds, order, used)
 	return o.end(), c.in.err
 }
 

@@ -107,12 +107,12 @@ func transactWriteItems(c *call) ([]byte, error) {
 		u.add(w.commit(), transactionFactor)
 	}
 	c.remember(token)
-	return c.transactOutput(order, used), c.in.err
+	return c.transactOutput(writeKind, order, used), c.in.err
 }
 
-func (c *call) transactOutput(order []*table, used map[*table]*usage) []byte {
+func (c *call) transactOutput(k unitKind, order []*table, used map[*table]*usage) []byte {
 	o := newObject()
-	c.consumedByTable(o, order, used)
+	c.consumedByTable(o, k, order, used)
 	return o.end()
 }
 
@@ -271,7 +271,7 @@ func (c *call) answerAgain(writes []*write) ([]byte, error) {
 		}
 		u.table += transactionFactor * readUnits(size, true)
 	}
-	return c.transactOutput(order, reads), c.in.err
+	return c.transactOutput(readKind, order, reads), c.in.err
 }
 
 // canonical returns the part of a request that must be the same each time a token is used, whatever the order of members.
@@ -345,7 +345,7 @@ func transactGetItems(c *call) ([]byte, error) {
 		return nil, invalid("Transaction payload size cannot exceed 4MB. Payload Size: %d", size)
 	}
 	o := newObject()
-	c.consumedByTable(o, order, used)
+	c.consumedByTable(o, readKind, order, used)
 	o.list("Responses", len(answers), func(b []byte, i int) []byte {
 		inner := object{b: append(b, '{')}
 		if answers[i] != nil {
