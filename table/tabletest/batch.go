@@ -177,6 +177,7 @@ func batchWriteItem(c *call) ([]byte, error) {
 	used := map[*table]*usage{}
 	var order []*table
 	var rest []batchWrite
+	var written []*write
 	for i, b := range writes {
 		u := used[b.w.t]
 		if u == nil {
@@ -192,6 +193,7 @@ func batchWriteItem(c *call) ([]byte, error) {
 			return nil, err
 		}
 		u.add(b.w.commit(), 1)
+		written = append(written, b.w)
 	}
 	o := newObject()
 	o.object("UnprocessedItems", func(o *object) {
@@ -207,6 +209,7 @@ func batchWriteItem(c *call) ([]byte, error) {
 			}
 		}
 	})
+	c.collectionMetricsByTable(o, written)
 	c.consumedByTable(o, bothKinds, order, used)
 	return o.end(), c.in.err
 }

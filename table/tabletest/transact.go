@@ -107,12 +107,13 @@ func transactWriteItems(c *call) ([]byte, error) {
 		u.add(w.commit(), transactionFactor)
 	}
 	c.remember(token)
-	return c.transactOutput(writeKind, order, used), c.in.err
+	return c.transactOutput(writeKind, order, used, writes), c.in.err
 }
 
-func (c *call) transactOutput(k unitKind, order []*table, used map[*table]*usage) []byte {
+func (c *call) transactOutput(k unitKind, order []*table, used map[*table]*usage, written []*write) []byte {
 	o := newObject()
 	c.consumedByTable(o, k, order, used)
+	c.collectionMetricsByTable(o, written)
 	return o.end()
 }
 
@@ -271,7 +272,7 @@ func (c *call) answerAgain(writes []*write) ([]byte, error) {
 		}
 		u.table += transactionFactor * readUnits(size, true)
 	}
-	return c.transactOutput(readKind, order, reads), c.in.err
+	return c.transactOutput(readKind, order, reads, nil), c.in.err
 }
 
 // canonical returns the part of a request that must be the same each time a token is used, whatever the order of members.
