@@ -279,12 +279,9 @@ func (e *entry) stop() {
 }
 
 func (e *entry) answer(_ context.Context, q session.Question) bool {
-	switch q.Kind {
-	case session.Forced:
+	if q.Kind == session.Forced {
 		e.stale.Store(true)
 		e.signal()
-	case session.Revoke:
-		return false // the ticket may have come to hold just now: the question comes again, and then the lease answers it
 	}
-	return true
+	return q.Kind == session.Claim // the ticket may have come to hold just now: other messages come again, and then the lease answers them
 }

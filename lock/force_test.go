@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -286,4 +287,114 @@ func TestForceRelease_OfARowThatIsMendedMeanwhile(t *testing.T) {
 			require.NoError(t, l.Write(ctx, w.put("x")))
 		}
 	})
+}
+
+// An answer takes 2.5 s, and meanwhile an operator forces the lock that it grants. The lease that follows is told.
+func TestForceRelease_TellsALeaseWhoseAnswerIsOnItsWay(t *testing.T) {
+	for how, takes := range map[string]func(ctx context.Context, w *world, c *lock.Client, slow func()) *lock.Lease{
+		"try": func(ctx context.Context, w *world, c *lock.Client, slow func()) *lock.Lease {
+			slow()
+			l, err := c.TryAcquire(ctx, lock.Name("report"))
+			require.NoError(w, err)
+			return l
+		},
+		"pass": func(ctx context.Context, w *world, c *lock.Client, slow func()) *lock.Lease {
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(w, err)
+			next := acquireAsync(ctx, c, lock.Name("report"))
+			slow()
+			require.NoError(w, l.Release(ctx))
+			return <-next
+		},
+	} {
+		for by, same := range map[string]bool{"another client": false, "the same client": true} {
+			t.Run(how+", forced by "+by, func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					c, op := w.client(lock.Config{Lease: 8 * time.Second}), w.client(lock.Config{})
+					if same {
+						op = c
+					}
+					_, err := c.Acquire(ctx, lock.Name("keeps the session"))
+					require.NoError(t, err)
+					l := takes(ctx, w, c, func() {
+						w.engine.ResetRequests()
+						w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2500 * time.Millisecond, Call: 1})
+						time.AfterFunc(100*time.Millisecond, func() { w.force(ctx, op, lock.Name("report")) })
+					})
+					next, err := op.TryAcquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					time.Sleep(time.Minute)
+					assert.NoError(t, context.Cause(next.Context()))
+					assert.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+				})
+			})
+		}
+	}
+}
+
+// AcquireAll has the first lock and slowly reads the row of the second. Meanwhile an operator forces the first.
+func TestForceRelease_TellsAcquireAllThatStillReads(t *testing.T) {
+	for by, same := range map[string]bool{"another client": false, "the same client": true} {
+		t.Run("by "+by, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				targets := names(2)
+				held, err := w.client(quiet).Acquire(ctx, targets[1])
+				require.NoError(t, err)
+				var slow atomic.Bool
+				reading := make(chan struct{}, 1)
+				c := w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
+					if operation == "GetItem" && strings.Contains(body, "LOCK#n01") && slow.CompareAndSwap(true, false) {
+						reading <- struct{}{}
+						time.Sleep(2500 * time.Millisecond)
+					}
+					return send()
+				}), lock.Config{Lease: 8 * time.Second, Logger: quiet.Logger})
+				op := w.client(quiet)
+				if same {
+					op = c
+				}
+				got := make(chan *lock.Bundle, 1)
+				go func() {
+					b, err := c.AcquireAll(ctx, targets)
+					assert.NoError(t, err)
+					got <- b
+				}()
+				time.Sleep(10 * time.Second)
+				slow.Store(true)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 50, Operation: "BatchGetItem", Times: 1})
+				<-reading
+				w.force(ctx, op, targets[0])
+				require.NoError(t, held.Release(ctx))
+				b := <-got
+				next, err := op.TryAcquire(ctx, targets[0])
+				require.NoError(t, err)
+				time.Sleep(time.Minute)
+				assert.NoError(t, context.Cause(next.Context()))
+				assert.ErrorIs(t, context.Cause(b.Context()), lock.ErrStolen)
+			})
+		})
+	}
+}
+
+// The row of a held lock is damaged, and an operator resets it. The holder is told.
+func TestForceRelease_OfAMalformedRowTellsItsHolder(t *testing.T) {
+	for by, same := range map[string]bool{"another client": false, "the same client": true} {
+		t.Run("by "+by, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				holder, op := w.client(quiet), w.client(quiet)
+				if same {
+					op = holder
+				}
+				l, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("hold").Set("damaged"))))
+				require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), l.Ticket()))
+				next, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				time.Sleep(time.Minute)
+				assert.NoError(t, context.Cause(next.Context()))
+				assert.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+			})
+		})
+	}
 }

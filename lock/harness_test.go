@@ -94,10 +94,10 @@ func heap() uint64 {
 }
 
 // outcome acquires in a goroutine, releases, and sends the error.
-func outcome(ctx context.Context, c *lock.Client, target lock.Target) <-chan error {
+func outcome(ctx context.Context, c *lock.Client, target lock.Target, opts ...lock.Option) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.Acquire(ctx, target)
+		_, err := c.Acquire(ctx, target, opts...)
 		ended <- err
 	}()
 	return ended

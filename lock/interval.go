@@ -40,7 +40,8 @@ func (v *intervals) start(number int64) int64 {
 		ahead := int64(seconds) * 1000
 		_, end := zone.ZoneBounds()
 		begin := max(at, shown-ahead) // at, if clocks were put forward past the time
-		if end.IsZero() || begin < end.UnixMilli() {
+		// ZoneBounds can return an end that is past: in years beyond the zone data, on the last day of a leap year.
+		if end.IsZero() || end.UnixMilli() <= at || begin < end.UnixMilli() {
 			return begin
 		}
 		at = end.UnixMilli()

@@ -83,6 +83,7 @@ func (c *Client) operate(ctx context.Context, target Target, f func(ctx context.
 func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, why string) error {
 	var taken *lockrow.Holding // that an attempt has tried to remove
 	var ticket lockrow.Ticket
+	var malformed table.Item
 	reset, inDoubt := false, false // the row was malformed; an attempt may have been applied without an answer
 	_, err := c.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) error {
 		item, err := c.table.Get(ctx, key, true)
@@ -100,7 +101,7 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 			if place, _ := c.layout.names.Find(item, seen); seen != "" && place != 0 {
 				return bad
 			}
-			reset = true
+			reset, malformed = true, item
 			op = c.layout.rows.Reset(key, item, c.resetFence(item), lockrow.Change{Since: c.now(), TTL: c.ttl(0)}, why)
 		case bad != nil:
 			return bad
@@ -125,11 +126,18 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 		inDoubt = inDoubt || table.RequestMayBeApplied(err)
 		return err
 	})
-	if err == nil && !reset {
-		c.config.Logger.Warn("lock: taken by force", "session", ticket.Session(), "fence", taken.Fence)
-		c.tellForced(ctx, key, ticket, taken.Fence)
+	switch {
+	case err != nil:
+		return err
+	case reset:
+		return attempt.Each(c.layout.names.Tickets(malformed), func(t lockrow.Ticket) error { // any of them may have held
+			c.tellForced(ctx, key, t, 0)
+			return nil
+		})
 	}
-	return err
+	c.config.Logger.Warn("lock: taken by force", "session", ticket.Session(), "fence", taken.Fence)
+	c.tellForced(ctx, key, ticket, taken.Fence)
+	return nil
 }
 
 // resetFence returns a fence that is greater than every fence of a malformed row.
@@ -162,8 +170,7 @@ func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Tic
 	case held:
 		l.on(lease.Taken, nil)
 		l.letGo()
-	case by != nil:
-		by.answer(ctx, q)
+	case by != nil && by.answer(ctx, q):
 	case first.Session() != "":
 		if err := c.others.Ask(ctx, first.Session(), q); err != nil {
 			c.config.Logger.Debug("lock: could not tell a holder that its lock was taken", "error", err)

@@ -119,8 +119,8 @@ type target struct {
 	waiter  *waiter
 }
 
-// answer claims the ticket while it is not known whether the pass was applied. A Revoke stays unanswered, and comes again.
-func (*target) answer(_ context.Context, q session.Question) bool { return q.Kind != session.Revoke }
+// answer claims the ticket while it is not known whether the pass was applied. Other messages stay unanswered, and come again.
+func (*target) answer(_ context.Context, q session.Question) bool { return q.Kind == session.Claim }
 
 func (*target) last() *lockrow.Row { return nil }
 

@@ -211,7 +211,8 @@ func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused boo
 }
 
 // replaceDead takes locks whose holders died long ago, if nobody who may be alive waits behind them. held is the refusal of the try. It
-// is returned if somebody is in the way. A try watches no holder, so recorded times must tell that a holder is dead.
+// is returned if somebody is in the way. A try watches no holder, so recorded times must tell that a holder is dead, or earlier tries
+// have seen its session without a renewal.
 func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	c := a.client
 	for _, e := range a.entries {
@@ -263,21 +264,23 @@ func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []
 	return places
 }
 
-// lookAt reads the sessions of holders that may be dead, if there are several. Otherwise each of them that lives would cost a write.
+// lookAt reads the sessions of holders that may be dead, if there are several. Otherwise each of them that lives would cost a write. It
+// reads also one that may live if recorded times do not tell: a later try finds out whether it was renewed.
 //
 // Cost: half a read unit each, in one request.
 func (c *Client) lookAt(ctx context.Context, row *lockrow.Row) {
+	_, recorded := c.clk().Past()
 	var ids []string
 	var list []keys.Key
 	for place, t := range row.Line[:row.Holders()] {
 		id := t.Session()
 		key, ok := c.others.Key(id)
-		if !ok || c.isOwn(id) || slices.Contains(ids, id) || c.others.Suspect(id).Known || !c.heldLong(row, place) {
+		if !ok || c.isOwn(id) || slices.Contains(ids, id) || recorded && (c.others.Suspect(id).Known || !c.heldLong(row, place)) {
 			continue
 		}
 		ids, list = append(ids, id), append(list, key)
 	}
-	if len(ids) < 2 {
+	if len(ids) == 0 || len(ids) == 1 && recorded {
 		return
 	}
 	items, err := c.table.BatchGet(ctx, list, false)
@@ -322,7 +325,8 @@ func (a *acquisition) isLongDead(ctx context.Context, row *lockrow.Row, place in
 	if c.isOwn(id) {
 		return c.tickets.find(holder.ID) == nil // a ghost of this process
 	}
-	if look := c.others.Suspect(id); look.Known && look.Wait > 0 || !c.heldLong(row, place) {
+	look := c.others.Suspect(id)
+	if _, recorded := c.clk().Past(); look.Known && look.Wait > 0 || recorded && !c.heldLong(row, place) {
 		return false
 	}
 	dead, err := c.markDead(ctx, id)

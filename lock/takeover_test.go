@@ -429,3 +429,37 @@ func TestTryAcquire_TakesFromADeadHolderAndItsDeadWaiter(t *testing.T) {
 		})
 	}
 }
+
+// A process that only tries takes the lock from a dead holder also if recorded times do not tell that it is dead.
+func TestTryAcquire_TakesFromADeadHolderItHasSeen(t *testing.T) {
+	off := table.WithClock(func() time.Time { return time.Now().Add(-5 * time.Second) })
+	for name, tc := range map[string]struct {
+		config lock.Config
+		clock  []table.Option
+		every  time.Duration
+	}{
+		"observed only":               {lock.Config{Expiry: lock.ObservedOnly}, nil, 500 * time.Millisecond},
+		"observed only, rarely tried": {lock.Config{Expiry: lock.ObservedOnly}, nil, 45 * time.Second},
+		"clock is off":                {lock.Config{}, []table.Option{off}, 500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				_, err := w.clientOver(way, quiet).Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				tc.config.Logger = quiet.Logger
+				c := w.client(tc.config, tc.clock...)
+				tried := func(long time.Duration) (err error) {
+					err = lock.ErrHeld
+					for end := time.Now().Add(long); errors.Is(err, lock.ErrHeld) && time.Now().Before(end); time.Sleep(tc.every) {
+						_, err = c.TryAcquire(ctx, lock.Name("report"))
+					}
+					return err
+				}
+				require.ErrorIs(t, tried(5*time.Minute), lock.ErrHeld, "its holder lives")
+				way.cut(refused)
+				require.NoError(t, tried(25*time.Second+2*tc.every))
+			})
+		})
+	}
+}

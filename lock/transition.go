@@ -93,7 +93,7 @@ func (l *Lease) letGo() {
 		l.turn.end()
 		if to != nil && to.session == nil { // a Fixed ticket does not show whose ghost it is: remove it now
 			c.withdraw(c.closing, nil, func(ctx context.Context) (done bool) {
-				return !c.passes(c.remove(ctx, l.key, to.ticket.ID, nil, nil))
+				return !again(c.remove(ctx, l.key, to.ticket.ID, nil, nil))
 			})
 		}
 	})

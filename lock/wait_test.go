@@ -14,6 +14,8 @@ import (
 
 	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 func every(d time.Duration) func() backoff.BackOff {
@@ -312,6 +314,31 @@ func TestWait_LeavesTheLineAfterAShortOutage(t *testing.T) {
 		_, err = holder.TryAcquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 	})
+}
+
+// A waiter whose credentials expire for a moment leaves the line after that.
+func TestWait_LeavesTheLineWhenCredentialsAreValidAgain(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				holder, c := w.client(quiet), w.client(quiet)
+				_, err := c.Acquire(ctx, lock.Name("keeps the session"))
+				require.NoError(t, err)
+				l, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				ended := outcome(ctx, c, lock.Name("report"), opts...)
+				time.Sleep(3 * time.Second)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.ExpiredCredentials, Key: w.table.KeyItem(l.Key())})
+				require.ErrorIs(t, <-ended, table.ErrCredentials)
+				time.Sleep(time.Second)
+				w.engine.ClearFaults()
+				time.Sleep(5 * time.Second)
+				require.NoError(t, l.Release(ctx))
+				_, err = holder.TryAcquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+			})
+		})
+	}
 }
 
 // A goroutine that waits behind another one of its process waits through an outage, also if the other's lease ends in it.

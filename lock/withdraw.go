@@ -2,12 +2,14 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/table"
 )
 
 // drop forgets the tickets, which are in no line any more. A ticket that a late request enters after that is a ghost.
@@ -73,12 +75,23 @@ func (a *acquisition) withdraw(ctx context.Context) {
 			if r := e.row.Load(); r.Place(e.ticket.ID) >= 0 {
 				row = r
 			}
-			e.left = !c.passes(c.remove(ctx, e.key, e.ticket.ID, row, e.malformed))
+			e.left = !again(c.remove(ctx, e.key, e.ticket.ID, row, e.malformed))
 			return nil
 		})
 		list = slices.DeleteFunc(list, func(e *entry) bool { return e.left })
 		return len(list) == 0
 	})
+}
+
+// again reports whether a removal that failed with err has to be tried again. Expired credentials pass, too, and a policy that does not
+// repeat requests is no reason to leave a ticket behind.
+func again(err error) bool {
+	for _, lasting := range []error{table.ErrDenied, table.ErrNoTable, table.ErrSchema, table.ErrInvalid} {
+		if errors.Is(err, lasting) {
+			return false
+		}
+	}
+	return err != nil
 }
 
 // withdraw calls remove until it is done or Close begins. For tickets of the session s, it also stops when the session has ended. For

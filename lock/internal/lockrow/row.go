@@ -190,6 +190,22 @@ func (n Names) Find(item table.Item, id string) (place int, text string) {
 	return -1, ""
 }
 
+// Tickets returns the tickets in the line of a malformed row, as far as they can be read.
+func (n Names) Tickets(item table.Item) (list []Ticket) {
+	line, ok := item[n.Line].(*types.AttributeValueMemberL)
+	if !ok {
+		return nil
+	}
+	for _, e := range line.Value {
+		if s, ok := e.(*types.AttributeValueMemberS); ok {
+			if t, err := ParseTicket(s.Value); err == nil {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
+}
+
 // First returns the first ticket. It holds the lock, alone or as the first of several. It returns false if the lock is free.
 func (r *Row) First() (Ticket, bool) {
 	if len(r.Line) == 0 {
