@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
@@ -67,6 +68,19 @@ func (e *core) sink(f func(reflect.Value) error) Sink {
 		return true, err
 	}
 	return sink{table: e.table.Name(), take: take, foreign: e.foreign}
+}
+
+// undecided reports whether an image lacks what is needed to read it, because it has only a key.
+func (p *plan) undecided(image table.Item) bool {
+	if !slices.ContainsFunc(p.needs, func(n need) bool { return n.of != ttlNeed }) {
+		return false
+	}
+	for name := range image {
+		if name != p.scheme.PK && name != p.scheme.SK {
+			return false
+		}
+	}
+	return true
 }
 
 // Raw appends every row that no earlier sink took to dst, unchanged, including expired rows. It takes the module's own

@@ -36,8 +36,9 @@ type plan struct {
 	naturals []naturalKey
 	homes    []*keyPlan // index keys that store fields without an attribute; see composite.go
 	nameless []string   // attributes of T whose fields a caller cannot name, such as those of embedded pointers
-	schema   string     // attribute of the schema number; "" if there is none
-	current  int        // number of the current schema
+	needs    []need
+	schema   string // attribute of the schema number; "" if there is none
+	current  int    // number of the current schema
 }
 
 // keyPlan describes one key attribute, which is made from a value's fields.
@@ -56,8 +57,40 @@ type indexPlan struct {
 	name   string
 	pk, sk keyPlan // tpl is nil for a natural key, and sk.attr is empty for an index without a sort key
 	when   bool    // has a predicate
-	lacks  string  // an attribute that Match names and the index does not project; "" if there is none
+	lacks  []need  // what the index does not project
 }
+
+// need is an attribute without which no row can be read, because the reader would take it for another row than it is: one of
+// another type, of an older schema, or one that never expires. An index that does not project the attribute is not read.
+type need struct{ attr, of string }
+
+// needs lists the needs of the entity, and what of them each index lacks.
+func (c *compiler) needs() {
+	p := c.plan
+	if p.match != nil {
+		for _, attr := range p.match.attrs {
+			p.needs = append(p.needs, need{attr, "Match"})
+		}
+	}
+	if p.schema != "" {
+		p.needs = append(p.needs, need{p.schema, "Schema"})
+	}
+	if p.ttl != nil {
+		p.needs = append(p.needs, need{p.scheme.TTL, ttlNeed})
+	}
+	for i := range p.indexes {
+		x := &p.indexes[i]
+		projects, _ := c.schema.Index(x.name)
+		for _, n := range p.needs {
+			if projects.Include != nil && n.attr != projects.PK && n.attr != projects.SK && !slices.Contains(projects.Include, n.attr) {
+				x.lacks = append(x.lacks, n)
+			}
+		}
+	}
+}
+
+// ttlNeed is the need that WithExpired and images of rows do not have: they show expired rows.
+const ttlNeed = "TTL, unless WithExpired is given"
 
 // refs returns the fields in the templates of the index's keys.
 func (x *indexPlan) refs() iter.Seq[*field] {
@@ -112,7 +145,7 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Entity[T]{*c}, nil
+	return &Entity[T]{c}, nil
 }
 
 func define(t *table.Table, rt reflect.Type, spec Spec[reflect.Value]) (*core, error) {
@@ -150,6 +183,7 @@ func define(t *table.Table, rt reflect.Type, spec Spec[reflect.Value]) (*core, e
 		c.upgrades(spec.Schema, spec.Upgrades)
 		c.specials()
 		c.match(spec.Match, spec.Type)
+		c.needs()
 		c.attributes()
 		if bad := endless(rt); bad != nil {
 			c.problem("%s: type %s contains itself without end and cannot be encoded", rt, bad)

@@ -330,7 +330,7 @@ func TestMatch_NeedsItsAttributes(t *testing.T) {
 		}
 		_, err = lastOf(rows.Query(ctx, keys.Values{"team": "red"}, entity.On("keys")))
 		require.ErrorIs(t, err, entity.ErrInvalid)
-		require.ErrorContains(t, err, `index "keys" does not hold attribute "kind", by which Match tells the rows of row`)
+		require.ErrorContains(t, err, `index "keys" does not hold attribute "kind", which a read of row needs for Match`)
 		_, err = lastOf(rows.Scan(ctx, entity.On("keys")))
 		require.ErrorIs(t, err, entity.ErrInvalid)
 

@@ -174,10 +174,6 @@ func (c *compiler) match(m Match, typ string) {
 		return
 	}
 	p.match = compiled
-	for i := range p.indexes {
-		x := &p.indexes[i]
-		x.lacks = c.lacks(x.name, compiled.attrs)
-	}
 }
 
 // rule compiles one rule and records the attributes that it names.
@@ -256,20 +252,6 @@ func (c *compiler) keyPart(r *rule) {
 	c.problem("Match: KeyPart(%q): no such field in PK or SK", r.name)
 }
 
-// lacks returns an attribute that the rule names and an index does not project, or "".
-func (c *compiler) lacks(index string, attrs []string) string {
-	x, _ := c.schema.Index(index)
-	if x.Include == nil {
-		return ""
-	}
-	for _, attr := range attrs {
-		if attr != x.PK && attr != x.SK && !slices.Contains(x.Include, attr) {
-			return attr
-		}
-	}
-	return ""
-}
-
 // holds reports whether the rule holds for a row.
 func (m *match) holds(item table.Item) bool { return m == nil || m.rule.holds(item) }
 
@@ -302,19 +284,6 @@ func (r *rule) equals(have types.AttributeValue) bool {
 // fits reports whether a row has a key of the entity and Match holds. It does not compare the type with the entity's.
 func (p *plan) fits(item table.Item) bool {
 	return p.pk.tpl.Matches(text(item, p.scheme.PK)) && p.sk.tpl.Matches(text(item, p.scheme.SK)) && p.match.holds(item)
-}
-
-// undecided reports whether Match cannot be evaluated, because it names attributes and the image has only a key.
-func (p *plan) undecided(image table.Item) bool {
-	if p.match == nil || len(p.match.attrs) == 0 {
-		return false
-	}
-	for name := range image {
-		if name != p.scheme.PK && name != p.scheme.SK {
-			return false
-		}
-	}
-	return true
 }
 
 // checkMatch refuses a row for which Match holds neither with nor without the type attribute. Other programs, which do not

@@ -18,8 +18,10 @@ import (
 //
 // Cost: one read: half a unit per 4 KB, one if consistent.
 func (e *Entity[T]) Get(ctx context.Context, o T, opts ...ReadOption) (T, error) {
-	row, err := e.core.get(ctx, valueOf(&o), opts)
-	return typed[T](row), e.core.fail("get", err)
+	var row T
+	got, err := e.core.get(ctx, valueOf(&o), opts)
+	err = e.core.done("get", &row, got, err)
+	return row, err
 }
 
 func (e *core) get(ctx context.Context, o reflect.Value, opts []ReadOption) (row reflect.Value, err error) {
@@ -115,7 +117,7 @@ func (e *core) search(match keys.Values, opts []ReadOption, more int) (*search, 
 	if err != nil {
 		return nil, err
 	}
-	pk, sk, err := e.keysOf(r.index)
+	pk, sk, err := e.keysOf(&r)
 	if err != nil {
 		return nil, err
 	}
@@ -200,20 +202,25 @@ func (k *keyPlan) shards(values keys.Values) ([]string, error) {
 	return []string{one}, nil
 }
 
-func (e *core) keysOf(index string) (pk, sk *keyPlan, err error) {
+// keysOf returns the keys of the table or index that r reads. It refuses an index that lacks what the read needs.
+func (e *core) keysOf(r *reading) (pk, sk *keyPlan, err error) {
 	p := e.plan
-	if index == "" {
+	if r.index == "" {
 		return &p.pk, &p.sk, nil
 	}
 	for i := range p.indexes {
-		if x := &p.indexes[i]; x.name == index {
-			if x.lacks != "" {
-				return nil, nil, fmt.Errorf("%w: index %q does not hold attribute %q, by which Match tells the rows of %s", ErrInvalid, index, x.lacks, e.typ)
-			}
-			return &x.pk, &x.sk, nil
+		x := &p.indexes[i]
+		if x.name != r.index {
+			continue
 		}
+		for _, n := range x.lacks {
+			if n.of != ttlNeed || !r.expired {
+				return nil, nil, fmt.Errorf("%w: index %q does not hold attribute %q, which a read of %s needs for %s", ErrInvalid, r.index, n.attr, e.typ, n.of)
+			}
+		}
+		return &x.pk, &x.sk, nil
 	}
-	return nil, nil, fmt.Errorf("%w: %s rows have no keys in index %q", ErrInvalid, e.typ, index)
+	return nil, nil, fmt.Errorf("%w: %s rows have no keys in index %q", ErrInvalid, e.typ, r.index)
 }
 
 // split divides match by key. Each result uses the names in the template or, for a natural key, the attribute.

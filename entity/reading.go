@@ -86,7 +86,8 @@ func WithExpired() ReadOption {
 }
 
 // On reads an index of the table instead of the table. If the index does not project all attributes, fields of the rows
-// are empty: do not write these rows back.
+// are empty: do not write these rows back. An index that does not project the attributes that Match names, the number of
+// the schema, or, without [WithExpired], the time to live is refused with [ErrInvalid].
 func On(index string) ReadOption {
 	return func(r *reading) error {
 		r.given |= optOn

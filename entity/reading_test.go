@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -164,5 +165,51 @@ func TestPrefix_RefusesWhatCannotBe(t *testing.T) {
 		_, err := words.Get(t.Context(), Word{ID: "1"}, entity.Prefix("text", "a"))
 		require.ErrorContains(t, err, "Prefix means nothing here")
 		assert.Empty(t, f.faults.Sent())
+	})
+}
+
+func TestOn_RefusesAnIndexThatLacksWhatTheReadNeeds(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		s := schema(e.TableName(t))
+		s.Indexes[0].Include, s.Indexes[1].Include = []string{"schema", "total"}, []string{"_ttl", "total"}
+		clock := newClock()
+		tbl, err := table.Open(e.Client(), s, table.WithClock(clock.now))
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		spec := orderSpec()
+		spec.Upgrades = []func(table.Item) (table.Item, error){func(item table.Item) (table.Item, error) {
+			item["total"] = &types.AttributeValueMemberN{Value: "0"}
+			return item, nil
+		}}
+		orders := define(t, tbl, spec)
+		ctx := t.Context()
+		_, err = orders.Create(ctx, Order{Tenant: "acme", ID: "1", Status: "open", Placed: clock.now(), Total: 500, Expires: clock.now().Add(time.Minute)})
+		require.NoError(t, err)
+		clock.advance(time.Hour)
+		by := map[string]keys.Values{"gsi1": {"status": "open"}, "gsi2": {"tenant": "acme"}}
+		read := func(index string, opts ...entity.ReadOption) []error {
+			opts = append(opts, entity.On(index))
+			_, queried := lastOf(orders.Query(ctx, by[index], opts...))
+			_, paged := orders.Page(ctx, by[index], opts...)
+			_, scanned := lastOf(orders.Scan(ctx, opts...))
+			return []error{queried, paged, scanned}
+		}
+		for _, err := range read("gsi1") {
+			require.ErrorIs(t, err, entity.ErrInvalid)
+			require.ErrorContains(t, err, `index "gsi1" does not hold attribute "_ttl", which a read of Order needs for TTL, unless WithExpired is given`)
+		}
+		for _, err := range slices.Concat(read("gsi2"), read("gsi2", entity.WithExpired())) {
+			require.ErrorIs(t, err, entity.ErrInvalid)
+			require.ErrorContains(t, err, `index "gsi2" does not hold attribute "schema", which a read of Order needs for Schema`)
+		}
+		require.Eventually(t, func() bool {
+			list := collect(t, orders.Query(ctx, by["gsi1"], entity.On("gsi1"), entity.WithExpired()))
+			return len(list) == 1 && list[0].Total == 500
+		}, 10*time.Second, 10*time.Millisecond)
+
+		// An image of keys alone is not upgraded either.
+		var list []Order
+		var unknown *entity.UnknownTypeError
+		require.ErrorAs(t, entity.Sort(tbl, tbl.KeyItem(orders.Key(Order{Tenant: "acme", ID: "1"})), entity.Into(orders, &list)), &unknown)
 	})
 }

@@ -35,7 +35,7 @@ func (e *Entity[T]) Scan(ctx context.Context, opts ...ReadOption) iter.Seq2[T, e
 func (e *core) scan(ctx context.Context, opts []ReadOption, yield func(reflect.Value, error) bool) {
 	r, err := newReading(opts, scanOptions)
 	if err == nil && r.index != "" {
-		_, _, err = e.keysOf(r.index)
+		_, _, err = e.keysOf(&r)
 	}
 	if err != nil {
 		yield(reflect.Value{}, e.fail("scan", err))

@@ -19,8 +19,8 @@ import (
 // Source: "DynamoDB Streams and Time to Live".
 //
 // Images of a keys-only stream have no type attribute. The keys determine the entity, and fields outside of the key are
-// empty. An entity whose Match names attributes takes none of these images. The module's own rows are not recognised by
-// their keys unless a sink takes their entity.
+// empty. An entity whose Match names attributes, or whose rows have a schema, takes none of these images. The module's
+// own rows are not recognised by their keys unless a sink takes their entity.
 func Sort(t *table.Table, image table.Item, sinks ...Sink) error {
 	err := checkSinks(t, sinks)
 	if err == nil && len(image) == 0 {

@@ -18,35 +18,35 @@ import (
 // count. If T has no version, and with [Entity.AnyVersion], only the key fields count, and the row is changed as it is.
 //
 // Index keys and unique values that depend on the changes are computed from the row. If T has a version, Update first
-// takes o for the whole row as it was read, under the condition that it is. If it is not, or if T has no version,
-// Update reads the row. It also reads a row of an older schema, which the same write converts, and a row that has no
-// version yet.
+// assumes that o is the whole row as it was read; the write has that as its condition. If it is not, or if T has no
+// version, Update reads the row. It also reads a row of an older schema, which the same write converts, and a row that
+// has no version yet.
 //
-// A *[DecodeError] that is not [ErrType] follows a successful write: the row was changed, but contains a value that T
+// If the error is a *[DecodeError] and does not match [ErrType], the write was applied: the row contains a value that T
 // cannot hold.
 //
 // Cost: one conditional update, with a consistent read before it in the cases above; a transaction if a unique value
 // changes.
 func (e *Entity[T]) Update(ctx context.Context, o T, changes ...Change) (T, error) {
 	updated, err := e.core.update(ctx, valueOf(&o), changes)
-	if err != nil {
-		return o, e.core.fail("update", err)
-	}
-	return typed[T](updated), nil
+	err = e.core.done("update", &o, updated, err)
+	return o, err
 }
 
 func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (updated reflect.Value, err error) {
 	u, err := e.resolveChanges(changes)
 	if err != nil {
-		return o, err
+		return updated, err
 	}
 	from := e.given(o)
 	from.whole = true
 	stale := ErrStale
 	if from.guarded && !e.byAttributes(from) || !from.guarded && !e.needsRow(u) {
 		updated, err = e.apply(ctx, from, u)
+		var part *partialError
 		switch {
 		case errors.Is(err, ErrOlder):
+		case errors.As(err, &part) && !u.supplies(part.lacks): // perhaps the row has what o lacks
 		case errors.Is(err, ErrStale) && e.needsRow(u):
 			stale = err
 		default:

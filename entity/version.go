@@ -16,13 +16,15 @@ import (
 //
 //   - Update, UpdateOp, Delete and DeleteOp ignore the version of the value. A missing row is [ErrNotFound] for
 //     updates, and not an error for deletions.
-//   - Put reads the row first, replaces it whatever its version, and continues its count. PutOp cannot read, so it is
-//     refused with [ErrInvalid].
+//   - Put reads the row first, replaces it whatever its version, and continues its count. It keeps the time of creation
+//     unless the value has one. PutOp cannot read, so it is refused with [ErrInvalid].
 //   - ModifyOp compares attributes instead of versions.
 //   - Create, Modify, Upsert and reads are not affected.
-func (e *Entity[T]) AnyVersion() *Entity[T] {
+func (e *Entity[T]) AnyVersion() *Entity[T] { return &Entity[T]{e.core.blind()} }
+
+func (e *core) blind() *core {
 	blind := *e
-	blind.core.anyVersion = true
+	blind.anyVersion = true
 	return &blind
 }
 
@@ -138,6 +140,8 @@ func (e *core) nameless(from *basis, u *update) (list []expectation, err error) 
 		case p.names(name):
 		case from.item != nil:
 			list = append(list, expectation{attr: name, want: from.item[name]})
+		case !p.rows.marshals && p.rows.fields.Field(name).Of(from.row).IsZero():
+			list = append(list, nothing(name, p.rows.fields.Field(name).Of(from.row)))
 		default:
 			list = append(list, expectation{attr: name, want: made[name], empty: made[name] == nil})
 		}

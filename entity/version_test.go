@@ -39,7 +39,8 @@ type Crate struct {
 
 // Stamp has attributes whose fields cannot be named.
 type Stamp struct {
-	By string `dynamo:"by,omitempty"`
+	By      string `dynamo:"by,omitempty"`
+	Fragile bool   `dynamo:"fragile"`
 }
 
 func crateSpec() entity.Spec[Crate] {
@@ -463,6 +464,9 @@ func TestVersionZero_OfAnyVersion(t *testing.T) {
 			require.NoError(t, err)
 			got.Stamp = nil
 			assert.Equal(t, c, got)
+			if !was.Created.IsZero() {
+				assert.Equal(t, was.Created, got.Created, "the row was written first before that")
+			}
 
 			make()
 			c, err = blind.Put(ctx, Crate{ID: "1", Place: "p"})

@@ -19,11 +19,14 @@ var errReadOnly = fmt.Errorf("%w: the entity is read-only", ErrInvalid)
 //
 // Cost: one conditional put; with unique values, a transaction of the row and a sentinel for each value.
 func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) {
-	created := e.core.stamp(valueOf(&o), true)
-	if err := e.core.putNow(ctx, created, nil, true); err != nil {
-		return o, e.core.fail("create", err)
-	}
-	return typed[T](created), nil
+	created, err := e.core.create(ctx, valueOf(&o))
+	err = e.core.done("create", &o, created, err)
+	return o, err
+}
+
+func (e *core) create(ctx context.Context, o reflect.Value) (reflect.Value, error) {
+	created := e.stamp(o, true)
+	return created, e.putNow(ctx, created, nil, true)
 }
 
 // Put writes a whole row, replaces the one at the key with all of its attributes, and returns it as written.
@@ -36,10 +39,8 @@ func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) {
 // changes.
 func (e *Entity[T]) Put(ctx context.Context, o T) (T, error) {
 	put, err := e.core.put(ctx, valueOf(&o))
-	if err != nil {
-		return o, err
-	}
-	return typed[T](put), nil
+	err = e.core.done("put", &o, put, err)
+	return o, err
 }
 
 func (e *core) put(ctx context.Context, o reflect.Value) (stamped reflect.Value, err error) {
@@ -49,11 +50,11 @@ func (e *core) put(ctx context.Context, o reflect.Value) (stamped reflect.Value,
 	} else {
 		err = e.putNow(ctx, stamped, nil, false)
 	}
-	return stamped, e.fail("put", err)
+	return stamped, err
 }
 
 // replace is put for a write that has to read the old row first: for its unique values or, with AnyVersion, for its
-// version. With AnyVersion it sets the version of stamped.
+// version. It sets what stamped takes over from that row: the time of creation, if o has none, and with AnyVersion the version.
 func (e *core) replace(ctx context.Context, o, stamped reflect.Value) error {
 	return e.racing(ctx, func() error {
 		from, err := e.basis(ctx, o, true)
@@ -61,8 +62,12 @@ func (e *core) replace(ctx context.Context, o, stamped reflect.Value) error {
 			return err
 		}
 		var have int64
+		stamped.Set(e.stamp(o, false))
 		if !from.absent() {
 			have = e.versionOf(from.row)
+			if f := e.plan.created; f != nil && f.of(o).IsZero() && !f.of(from.row).IsZero() {
+				f.of(stamped).Set(f.of(from.row))
+			}
 		}
 		if !e.depends() {
 			if f := e.plan.version; f != nil {
@@ -125,8 +130,10 @@ func ownEffect(err error, wrote table.Item) bool {
 }
 
 // CreateOp is [Entity.Create] as part of a transaction. Each unique value is one more action.
-func (e *Entity[T]) CreateOp(o T) table.Op {
-	return e.core.putOp(e.core.stamp(valueOf(&o), true), nil, true, nil)
+func (e *Entity[T]) CreateOp(o T) table.Op { return e.core.createGiven(valueOf(&o)) }
+
+func (e *core) createGiven(o reflect.Value) table.Op {
+	return e.putOp(e.stamp(o, true), nil, true, nil)
 }
 
 // PutOp is [Entity.Put] as part of a transaction. It cannot read. With unique values it is for new rows only, of
@@ -204,7 +211,7 @@ func (e *core) putOp(stamped reflect.Value, from *basis, create bool, s settleme
 	}
 	g := &guard{version: anyVersion, exists: before.IsValid(), match: m}
 	if p.version != nil {
-		g.version = version - 1
+		g.version, g.live = version-1, version > 1 // the value was read from a row, which must still be there
 	}
 	if before.IsValid() {
 		if g.seen, err = e.expectations(from); err != nil {

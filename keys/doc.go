@@ -60,7 +60,8 @@
 //   - A prefix ends at a delimiter, so the prefix for order 1 does not match order 10.
 //   - A value that contains neither delimiter nor escape byte is unchanged in the key.
 //   - Private. Errors name the template, the field and the Go type, but contain no value and no key. A [Key] or [Range]
-//     prints as its lengths only, with every verb of fmt and in log/slog.
+//     prints as its lengths only, with every verb of fmt and as a value in log/slog. Two ways of printing do not ask it, and
+//     show the text: fmt for an unexported field of a struct, and slog's JSONHandler for a key inside of another value.
 //
 // # Not guaranteed
 //

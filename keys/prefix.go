@@ -15,7 +15,7 @@ import (
 //   - With all values: the key and a delimiter. This is the prefix of keys below it in a hierarchy. The key itself does
 //     not begin with it; use [Template.Range] to include the key.
 //
-// A [Values] must contain the first fields, without a gap and without others.
+// If you pass a [Values], it has to contain the first n fields of the template and no other fields.
 func (t *Template) Prefix(values ...any) (string, error) {
 	const op = "prefix"
 	if err := t.check(op); err != nil {

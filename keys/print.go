@@ -7,8 +7,9 @@ import (
 )
 
 // Keys often contain names, addresses and tenants. A log statement that prints a struct with a Key in it rarely means
-// to print these. So no verb of package fmt and no slog handler prints them. A caller who needs PK and SK uses the
-// fields.
+// to print these. So no verb of package fmt and no slog handler prints them, as far as Go lets a type decide that: package
+// fmt cannot call methods of unexported fields, and slog's JSONHandler writes what is inside of a value as package json
+// does. A caller who needs PK and SK uses the fields.
 
 // String returns the lengths of PK and SK, but not their text.
 func (k Key) String() string {

@@ -115,7 +115,7 @@ func ParseScheme(data []byte) (Scheme, error) {
 	return s, nil
 }
 
-// MarshalJSON writes the fields of s that are not zero.
+// MarshalJSON writes the fields of s that are not zero. It refuses text that is not valid UTF-8, and an invalid delimiter.
 func (s Scheme) MarshalJSON() ([]byte, error) {
 	doc := struct {
 		PK        string `json:"pk,omitempty"`
@@ -131,6 +131,13 @@ func (s Scheme) MarshalJSON() ([]byte, error) {
 			return nil, &Error{Op: "scheme", Field: "Delimiter", Err: err}
 		}
 		doc.Delimiter = string(rune(s.Delimiter))
+	}
+	for _, f := range []struct{ field, text string }{
+		{"PK", s.PK}, {"SK", s.SK}, {"Type", s.Type}, {"TTL", s.TTL}, {"Version", s.Version}, {"Prefix", s.Prefix},
+	} {
+		if !utf8.ValidString(f.text) { // package json would replace the invalid bytes
+			return nil, &Error{Op: "scheme", Field: f.field, Err: ErrInvalidUTF8}
+		}
 	}
 	return json.Marshal(doc)
 }
@@ -200,7 +207,7 @@ func readScheme(data []byte) (Scheme, error) {
 		return fail("", fmt.Errorf("%w: text after the JSON object", ErrSyntax))
 	}
 	if delim != "" {
-		if len(delim) != 1 {
+		if len(delim) != 1 || delim[0] == 0 { // the zero byte would stand for the default
 			return fail("delimiter", fmt.Errorf("%w: want one ASCII character", ErrDelimiter))
 		}
 		s.Delimiter = delim[0]

@@ -75,6 +75,10 @@ func TestParseScheme_ReadsAnExistingNaming(t *testing.T) {
 	require.ErrorIs(t, json.Unmarshal([]byte(`{"Keys":{"PK":"PK"}}`), &config), keys.ErrUnknownField)
 	_, err = json.Marshal(keys.Scheme{Delimiter: 0xff})
 	require.ErrorIs(t, err, keys.ErrDelimiter)
+	for _, s := range []keys.Scheme{{PK: "\xff"}, {SK: "\xff"}, {Type: "\xff"}, {TTL: "\xff"}, {Version: "\xff"}, {Prefix: "\xff"}} {
+		_, err = json.Marshal(s)
+		require.ErrorIs(t, err, keys.ErrInvalidUTF8)
+	}
 }
 
 func TestParseScheme_RefusesNamingTheField(t *testing.T) {
@@ -101,6 +105,7 @@ func TestParseScheme_RefusesNamingTheField(t *testing.T) {
 		`{"delimiter":""}`:              {"delimiter", keys.ErrEmpty},
 		`{"delimiter":"##"}`:            {"delimiter", keys.ErrDelimiter},
 		`{"delimiter":"é"}`:             {"delimiter", keys.ErrDelimiter},
+		`{"delimiter":"\u0000"}`:        {"delimiter", keys.ErrDelimiter},
 		`{"delimiter":"a"}`:             {"Delimiter", keys.ErrDelimiter},
 		`{"pk":"sk"}`:                   {"SK", keys.ErrDuplicate},
 		"{\"pk\":\"\xff\"}":             {"", keys.ErrInvalidUTF8},

@@ -28,18 +28,20 @@ import (
 // an argument instead.
 //
 // Cost: one conditional write, whether the lock is free or not. One more write if the client has no session yet (none
-// with [Fixed]). While it waits, 4 to 6 looks in all, of half a read unit each.
+// with [Fixed]). While it waits, 4 to 6 looks in all, of half a read unit each. To take the lock from a dead holder: at most
+// two more writes.
 func (c *Client) Acquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	l, err := one(c.acquire(ctx, []Target{target}, opts, (*acquisition).wait))
 	return l, wrap("acquire", err)
 }
 
 // TryAcquire takes the lock if it is free. It does not wait: if somebody holds the lock or waits for it, the error is a
-// *[HeldError]. (Goroutines of this client that are about to enter the line do not count.)
+// *[HeldError]. (Goroutines of this client that are about to enter the line do not count.) Holders that died long ago do
+// not count either; REFERENCE.md tells what that means.
 //
 // Cost: one conditional write, whether it succeeds or not. One more write if the client has no session yet (none with
-// [Fixed]). Two more to take the lock from a holder that died long ago; from several ([Shared], [Permits]), one per
-// session, and one per 25 of them.
+// [Fixed]). To take the lock from a dead holder: at most two more writes. To take it from several ([Shared], [Permits]): one
+// write for each of their sessions, one for each 25 tickets that are removed, and one to enter the line again.
 func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	l, err := one(c.acquire(ctx, []Target{target}, opts, (*acquisition).try))
 	return l, wrap("try acquire", err)

@@ -155,6 +155,20 @@ func TestBundle_LeasesAreACopy(t *testing.T) {
 	})
 }
 
+// A call that is deferred before the error of AcquireAll is checked does not panic.
+func TestBundle_ThatWasNotAcquiredIsRefused(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		for _, b := range []*lock.Bundle{nil, {}} {
+			for name, err := range map[string]error{
+				"lock: write": b.Write(ctx, w.put("x")), "lock: commit": b.Commit(ctx, w.put("x")), "lock: release": b.Release(ctx),
+			} {
+				assert.EqualError(t, err, name+": invalid request: locks that were not acquired")
+				assert.ErrorIs(t, err, lock.ErrInvalid)
+			}
+		}
+	})
+}
+
 // Clients with many goroutines move money between accounts, each under the locks of all accounts that it touches, in random
 // order. Meanwhile others take single locks, and some requests fail.
 func TestBundle_TransfersUnderSeveralLocks(t *testing.T) {

@@ -178,9 +178,8 @@ func (c *Client) checkRegion(ctx context.Context) error {
 // session is renewed until the last lock is released. An error in one release does not stop the others, unless DynamoDB
 // answers none of them. After an error, Close can be called again: it releases the locks that are left.
 //
-// Close takes no longer than ctx allows; if ctx has ended already, no longer than 5 s. It also does not try to release
-// a lock whose lease has ended: such a lock becomes free without it. It does not wait for the function OnLost of
-// [Config].
+// Close returns when ctx ends. If ctx has ended before the call, Close takes up to 5 s. It does not try to release a lock
+// whose lease has ended: such a lock becomes free without it. It does not wait for the function OnLost of [Config].
 //
 // Cost: one conditional write for each lock that is held, and one for the session.
 func (c *Client) Close(ctx context.Context) error {

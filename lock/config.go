@@ -57,7 +57,7 @@ type Config struct {
 	// to 7 days.
 	Retention time.Duration
 
-	// Skew is how far the clocks of processes may differ: 1 s to 1 h, the same in all processes. A lease counts as
+	// Skew is the error of clocks that Mortise tolerates: 1 s to 1 h, the same in all processes. A lease counts as
 	// ended when the end that its holder has recorded is further in the past than this. A client that finds its own
 	// clock off by more than Skew neither uses nor records such times. Defaults to 2 s; DynamoDB tells its time in
 	// whole seconds.
@@ -80,8 +80,9 @@ type Config struct {
 	OnAtRisk func(atRisk bool)
 
 	// Backoff sets the times between a waiter's looks at the lock's row, which are limited to between 10 ms and a quarter
-	// of Lease. If it returns [backoff.Stop], the wait ends with a [*HeldError]. A waiter also looks when it may conclude
-	// that the holder is dead, or may ask the holder. Defaults to nil: the place in the line sets these times.
+	// of Lease. If it returns [backoff.Stop], the wait ends with a [*HeldError]. A waiter makes additional looks: when the
+	// holder's lease may have ended, and when it is time to ask the holder. Defaults to nil: the place in the line sets
+	// these times.
 	Backoff func() backoff.BackOff
 
 	// MaxHold is the option [MaxHold] for all locks that are acquired without it: at least 100 ms. Defaults to 0: no
@@ -91,7 +92,11 @@ type Config struct {
 	// HomeRegion is the one region in which locks are acquired, such as "eu-west-1", for a table with replicas in other
 	// regions: there, two regions could both grant a lock. A client in another region is refused. Without HomeRegion, a
 	// table with replicas is refused; to find out, the first acquisition sends one DescribeTable, unless Ensure, Plan
-	// or Verify of the same Table has done so. Defaults to "".
+	// or Verify of the same Table has done so.
+	//
+	// A global table that is strongly consistent across regions (MRSC) supports neither transactions nor time to live.
+	// There, [Lease.Write], [Lease.Commit], [Lease.Guard], [Client.View], and [Client.AcquireAll] of several locks cannot
+	// work, and the rows of locks are never deleted. Defaults to "".
 	HomeRegion string
 
 	// StandaloneKey is the template of the partition key of locks with a name ([Name]). It has one field, name.
@@ -124,8 +129,8 @@ type Config struct {
 
 	// Handoffs is how often in a row one goroutine of this client may pass a lock to the next, with one write each,
 	// while other processes wait in line: at most 1000. A negative number means never. While no other process waits
-	// there is no limit. (A [Lease.Commit] does not learn whether others wait. So the limit also counts commits.) Defaults
-	// to 16.
+	// there is no limit. Passes by [Lease.Commit] always count, since a commit does not learn whether others wait.
+	// Defaults to 16.
 	Handoffs int
 
 	// OnLost is called when a lease is lost, with the cause. It runs in a goroutine of its own and may call Close. It

@@ -25,8 +25,9 @@
 //
 // # The line
 //
-// The lock's row holds a line of tickets, in the order of their arrival. The first ticket holds the lock. The fence counts
-// how often the first place has changed. It is the fencing token of the ticket that is first.
+// The lock's row holds a line of tickets, in the order of their arrival. The first ticket holds the lock. The fence is the
+// fencing token of the first ticket. It grows by one each time that the first ticket leaves the line. (Readers that hold
+// together share one.)
 //
 //	                 line                               fence
 //	                 A holds, B and C wait                 17
@@ -44,16 +45,17 @@
 //     acquired.
 //   - Writes through one lease are applied in their order. A write whose answer was lost is never applied after a later one.
 //   - Fences strictly increase per lock: across releases, expiry, force, restarts, and deletion of the row by time to live.
+//     Readers that hold together share a fence. [Client.ForceRelease] tells what the reset of a malformed row does.
 //   - First come, first served. Across processes, the order is that in which DynamoDB applied the requests; within a
-//     process, that of the calls. The only exceptions are the passes described above.
+//     process, that of the calls. Exceptions: the passes described above, and a full line (see Not guaranteed).
 //   - [Lease.Context] ends no later than the lease, by the wall clock or the monotonic clock, whichever is earlier, even if
 //     no request gets an answer. [context.Cause] tells why.
-//   - If a holder dies, the lock is taken soon after the end of its lease. Each process that dies while it waits delays
-//     those behind it once, by up to a lease, or two if it waited for a [Fixed] lease.
+//   - If a holder dies, the lock is taken soon after the end of its lease. A process that dies while it waits delays those
+//     behind it once: by up to one lease, or two if it had asked for a [Fixed] lease.
 //   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves behind a lock or a place that it
-//     has reported as given up. A request that arrives late can leave a ticket that nobody uses. While the process of that
-//     ticket lives and somebody waits, the ticket stays first for at most one and a half leases, or longer if others wait for
-//     more than 1,000 tickets of that process.
+//     has reported as given up. A request that arrives late can leave a ticket that nobody uses. If its
+//     process lives, that ticket is removed at most one and a half leases after it is first and somebody waits. It can take
+//     longer if others wait behind more than 1,000 tickets of that process.
 //   - [Client.AcquireAll] takes several locks without deadlock or starvation, in whatever order they are named.
 //   - After [Client.ForceRelease] no guarded write of the old holder goes through. ([Shared] describes an exception for readers.)
 //   - At most one run of an interval ([Client.Every]) is recorded, together with what it commits.
@@ -79,11 +81,13 @@
 //     [Permits] and [Shared] each call has a place of its own, so that this is true of more than 100 calls.
 //   - Progress of others behind AcquireAll. It holds the locks for which it is first while it waits for the rest.
 //   - Tables with replicas in other regions: two regions can both grant a lock. Such a table is refused ([ErrMultiRegion])
-//     unless [Config.HomeRegion] names the one region that acquires.
+//     unless [Config.HomeRegion] names the one region that acquires. If it is strongly consistent across regions (MRSC), it
+//     has no transactions: guarded writes fail there.
 //   - Fences after the table was restored from a backup: they continue from the numbers in the backup.
 //   - A signal if the lock's row was deleted or changed by hand. The next guarded write, commit or release notices that.
-//   - An immediate signal after a pause: some instructions can run first. The context ends within milliseconds after a
-//     stopped process continues, and within a twentieth of the lease (50 ms to 1 s) after a suspended machine resumes.
+//   - A signal before anything else runs after a pause: some instructions can run before the context ends. It ends within
+//     milliseconds after a stopped process continues, and within a twentieth of the lease (50 ms to 1 s) after a suspended
+//     machine resumes.
 //
 // # When a holder counts as dead
 //
@@ -97,7 +101,8 @@
 //
 // A waiter first marks the session as dead, under a condition that checks again what it has seen. From then on the session
 // can never be renewed. Then the waiter removes the session's tickets, and the next in line holds the lock. Clocks decide
-// only when that happens. Guarded writes are safe without them.
+// only when that happens. Guarded writes are safe without them. From a holder that died long ago, the lock is taken at once.
+// REFERENCE.md tells what "long ago" means.
 //
 // # Failure handling
 //

@@ -15,7 +15,7 @@ import (
 
 // Lead elects a leader among all instances that call it with the same target, and runs f in the leader. The leader is
 // the holder of the lock. If an instance loses the lock, another one becomes the leader, and the first one waits for
-// its next turn. Lead returns when f has finished its work, or when ctx ends.
+// its next turn. Lead returns when f returns as the leader, or when ctx ends.
 //
 // The context that f gets ends when ctx ends or when the lease ends; [context.Cause] tells why. f has to return then.
 // Lead waits for it and never runs f twice at the same time. For a moment, f of an old leader that has not noticed its
@@ -23,16 +23,18 @@ import (
 //
 // Lead returns in these cases:
 //
-//   - f returns while the lease goes on, or after f has released it or committed ([Lease.Commit]). The error is that of
-//     f, or nil. The lock is released.
+//   - f returns, and until then the lock was neither lost nor asked for ([Client.Revoke]). Or f has committed
+//     ([Lease.Commit]). The error is that of f, or nil. The lock is released.
 //   - ctx ends or the client is closed. The error matches ctx.Err() or [ErrClosed], joined with that of f. f has
 //     returned, and the lock is released.
 //   - Another attempt cannot help: [ErrInvalid], [ErrNotLock], [ErrMalformed], [ErrMultiRegion], a [*PermitsError], a
-//     missing table, a missing permission.
+//     missing table ([table.ErrNoTable]), keys that differ from the schema ([table.ErrSchema]), a missing permission
+//     ([table.ErrDenied]).
 //
-// In all other cases Lead tries again. If the lock was lost ([ErrLost]) or asked for ([ErrRevoked]), the error of f is
-// ignored; after [ErrRevoked] others get the first turn. If a request fails, Lead logs that and waits up to three quarters of
-// [Config.Lease] before the next attempt. A panic in f releases the lock. It is not recovered.
+// In all other cases Lead campaigns again. If the lock was lost ([ErrLost]) or asked for ([ErrRevoked]) while f ran, what f
+// returns is ignored, also nil. After [ErrRevoked], Lead pauses for 1.5 s, so that others can get the lock first. After a
+// loss or an error, Lead logs that and waits for some 100 ms. If that repeats, the wait grows to at most three quarters of
+// [Config.Lease]. A panic in f releases the lock. It is not recovered.
 //
 // Cost: that of [Client.Acquire], with its wait, and of [Lease.Release].
 func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
@@ -114,7 +116,7 @@ func (p *campaign) again(err error) error {
 		return c.clk().Sleep(p.open, afterRevoke) // an operator may want the lock
 	}
 	for _, final := range []error{
-		ErrInvalid, ErrNotLock, ErrMalformed, ErrClosed, ErrMultiRegion, errNoTime,
+		ErrInvalid, ErrNotLock, ErrMalformed, ErrClosed, ErrMultiRegion, ErrNoTime,
 		table.ErrNoTable, table.ErrDenied, table.ErrSchema,
 	} {
 		if errors.Is(err, final) || errors.As(err, new(*PermitsError)) {

@@ -147,6 +147,24 @@ func TestLead_EndsWithItsContextOrClient(t *testing.T) {
 	}
 }
 
+// The reason for an end is said once, although the attempt and the campaign both end by it.
+func TestLead_SaysOnceWhyItEnds(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		lead := func(ctx context.Context) error {
+			return c.Lead(ctx, lock.Name("leader"), func(context.Context, *lock.Lease) error { return nil })
+		}
+		var none context.Context
+		err := lead(none)
+		require.ErrorIs(t, err, lock.ErrInvalid)
+		assert.EqualError(t, err, "lock: lead: invalid request: nil context")
+		require.NoError(t, c.Close(ctx))
+		err = lead(ctx)
+		require.ErrorIs(t, err, lock.ErrClosed)
+		assert.EqualError(t, err, "lock: lead: lock client closed: context canceled")
+	})
+}
+
 // A leader that is asked to release gives way: the other gets the next turn.
 func TestLead_GivesWayWhenRevoked(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
@@ -388,7 +406,8 @@ func TestLead_EndsWithAnErrorThatLasts(t *testing.T) {
 		tbl = w.openOver(undated{w.engine.HTTPClient()}, table.Schema{Name: "app"})
 		c, err = lock.New(tbl, config)
 		require.NoError(t, err)
-		require.Error(t, c.Every(bounded, lock.Name("report"), time.Minute, func(context.Context, *lock.Lease, time.Time) error { return nil }))
+		err = c.Every(bounded, lock.Name("report"), time.Minute, func(context.Context, *lock.Lease, time.Time) error { return nil })
+		require.ErrorIs(t, err, lock.ErrNoTime)
 		require.NoError(t, c.Close(ctx))
 
 		c = w.client(quiet)

@@ -52,6 +52,10 @@ var (
 	// ended.
 	ErrNoSession = errors.New("the lock's holder has no live session")
 
+	// ErrNoTime means that DynamoDB's answers have no Date header, as behind a proxy that removes it. [Client.Every] needs
+	// DynamoDB's time.
+	ErrNoTime = errors.New("DynamoDB's answers do not tell its time")
+
 	// ErrNotLock means that the row at the lock's key is not a lock. The row was not changed.
 	ErrNotLock = lockrow.ErrNotLock
 
@@ -70,7 +74,7 @@ var (
 // name or key, since errors are logged.
 type HeldError struct {
 	Target Target
-	Owner  string    // [Config.Owner] of the holder
+	Owner  string    // the first 64 bytes of the holder's [Config.Owner]
 	Ticket string    // of the holder, for [Client.ForceRelease]
 	Fence  int64     // of the holder
 	Since  time.Time // since when the holder's process has held the lock, also if its goroutines have passed it on
@@ -98,7 +102,8 @@ func (c *Client) heldError(t Target, r *lockrow.Row) *HeldError {
 	return e
 }
 
-// Waiting is the number of processes that wait behind those that hold.
+// Waiting is the number of places that wait behind those that hold, with the caller's own if it was in the line. With
+// [Permits] and [Shared], one process can have several places.
 func (e *HeldError) Waiting() int { return max(len(e.Line)-max(e.Holding, 1), 0) }
 
 func (e *HeldError) Error() string {

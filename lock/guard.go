@@ -7,14 +7,15 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
 
 // Guard returns the condition that this lease holds the lock, as an operation for a transaction of the caller's own in
 // the same table. Use it to check several locks, or if [Lease.Write] does not fit. If the lock was lost, the
-// transaction fails with a [*table.ConditionError] that matches [ErrLost]. Any other error can leave open whether the
-// transaction was applied, even if it matches ErrLost because its context was that of the lease.
+// transaction fails with a [*table.ConditionError] that matches [ErrLost]. After an error of another type the transaction
+// may have been applied. This is true even if that error matches ErrLost: an error of [Lease.Context] does.
 //
 // The condition does not depend on clocks: while nobody else has acquired the lock it holds, also if the lease has
 // ended.
@@ -60,7 +61,7 @@ func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, over func(*Le
 		return invalid("no operations")
 	}
 	if n := len(ops) + len(leases); n > table.MaxOps {
-		return invalid("%d operations under %d locks, at most %d together", len(ops), len(leases), table.MaxOps)
+		return invalid("%d operations and %d locks, at most %d together", len(ops), len(leases), table.MaxOps)
 	}
 	for _, l := range leases {
 		if err := l.turn.take(ctx); err != nil {
@@ -275,7 +276,9 @@ func guardRefusals(leases []*Lease, err error, after int) ([]*lockrow.Row, error
 // nothing was written. Without it, the error would match if ctx is the lease's own context, which has the loss as its cause.
 type unknownError struct{ err error }
 
+// unknown marks the error of a write that may have been applied. The error can be that of a later attempt, which was clearly refused.
 func unknown(err error) error {
+	err = errs.WithOutcome(err, true)
 	if errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) {
 		return &unknownError{err}
 	}

@@ -81,6 +81,8 @@ func (g GuardToken) Guard(t *table.Table) table.Op {
 		return table.Invalid(invalid("nil table"))
 	}
 	switch here := t.Region(); {
+	case g == GuardToken{}:
+		return table.Invalid(invalid("an empty guard token"))
 	case t.Name() != g.Table || t.Scheme() != g.Scheme:
 		return table.Invalid(invalid("the guard is one of table %s, or of another scheme", g.Table))
 	case here != g.Region:

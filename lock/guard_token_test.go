@@ -168,9 +168,10 @@ func ExampleLease_GuardToken() {
 	// true
 }
 
-// The guard of a token for a nil table is an operation that is refused.
-func TestGuardToken_OfANilTableIsRefused(t *testing.T) {
+// The guard of an empty token, or for a nil table, is an operation that is refused.
+func TestGuardToken_OfNothingIsRefused(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		require.ErrorIs(t, w.table.Write(ctx, w.put("x"), lock.GuardToken{}.Guard(nil)), lock.ErrInvalid)
+		require.ErrorContains(t, w.table.Write(ctx, w.put("x"), lock.GuardToken{}.Guard(w.table)), "empty guard token")
 	})
 }

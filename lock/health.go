@@ -14,7 +14,7 @@ var errOverdue = errors.New("the renewal is overdue")
 
 // Healthy reports whether the client can keep the locks that it holds. It is nil while the client is open and more than half of the time
 // that a renewal gives ([Config.Lease] less [Config.Margin]) is left. Otherwise the error matches the reason: why the last renewal
-// failed, [ErrClosed], or the end of ctx.
+// failed, [ErrClosed], or the end of ctx. If no renewal has failed, but one hangs, the error says so and matches none of the exported ones.
 //
 // A client without a session is healthy: it holds nothing that needs a renewal. Healthy does not send a request. So an
 // outage of DynamoDB does not fail the health checks of processes that hold no lock.

@@ -281,6 +281,27 @@ func TestRelease_AfterACommitWithoutAnAnswer(t *testing.T) {
 	})
 }
 
+// A commit is throttled. That proves nothing about an earlier one, which may have been applied.
+func TestCommit_ThrottledAfterOneWithoutAnAnswerIsUnclear(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		throttled := tabletest.Fault{Kind: tabletest.Throttle, Operation: "TransactWriteItems"}
+		w.engine.Inject(throttled)
+		err = l.Commit(ctx, w.count("n"))
+		require.ErrorIs(t, err, table.ErrThrottled)
+		require.False(t, table.MayBeApplied(err))
+		w.engine.ClearFaults()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: time.Minute})
+		require.ErrorIs(t, l.Commit(table.WithoutRetry(ctx), w.count("n")), table.ErrUnreachable)
+		w.engine.Inject(throttled)
+		err = l.Commit(ctx, w.count("n"))
+		require.ErrorIs(t, err, table.ErrThrottled)
+		require.True(t, table.MayBeApplied(err))
+		w.engine.ClearFaults()
+	})
+}
+
 // A condition of the caller's own refuses a commit. That proves nothing about an earlier attempt of the same commit, which
 // may still arrive.
 func TestCommit_RefusedOneMayStillBeAppliedByAnEarlierAttempt(t *testing.T) {

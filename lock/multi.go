@@ -91,7 +91,7 @@ func (b *Bundle) Guards() []table.Op {
 //
 // Cost: twice the write units of the operations, and two per lock.
 func (b *Bundle) Write(ctx context.Context, ops ...table.Op) error {
-	return wrap("write", write(ctx, b.leases, ops))
+	return b.call("write", func() error { return write(ctx, b.leases, ops) })
 }
 
 // Commit does what [Lease.Commit] does, under all of the locks: it writes, and releases every lock in the same
@@ -99,7 +99,7 @@ func (b *Bundle) Write(ctx context.Context, ops ...table.Op) error {
 //
 // Cost: twice the write units of the operations, and two per lock.
 func (b *Bundle) Commit(ctx context.Context, ops ...table.Op) error {
-	return wrap("commit", commit(ctx, b.leases, ops))
+	return b.call("commit", func() error { return commit(ctx, b.leases, ops) })
 }
 
 // Release releases all of the locks. See [Lease.Release]. An error in one release does not stop the others; the errors
@@ -108,7 +108,17 @@ func (b *Bundle) Commit(ctx context.Context, ops ...table.Op) error {
 //
 // Cost: one conditional write per lock.
 func (b *Bundle) Release(ctx context.Context) error {
-	ctx, cancel := b.client.clk().Detach(checked(ctx))
-	defer cancel()
-	return wrap("release", eachLease(b.leases, func(l *Lease) error { return l.release(ctx) }))
+	return b.call("release", func() error {
+		ctx, cancel := b.client.clk().Detach(checked(ctx))
+		defer cancel()
+		return eachLease(b.leases, func(l *Lease) error { return l.release(ctx) })
+	})
+}
+
+// call does for a bundle what [Lease.call] does for a lease.
+func (b *Bundle) call(operation string, f func() error) error {
+	if b == nil || b.client == nil {
+		return wrap(operation, invalid("locks that were not acquired"))
+	}
+	return wrap(operation, f())
 }

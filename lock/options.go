@@ -130,8 +130,8 @@ func MaxHold(d time.Duration) Option {
 // The payload stays when the lock is released. Without this option a holder leaves the payload of the holder before it.
 // nil removes it.
 //
-// Cost: nothing if the lock is free, one more conditional write if not. A row of more than 1 KB costs one write unit
-// per KB.
+// Cost: nothing if the lock is free. If the call has to wait, two more conditional writes, or none if the lock then comes
+// from another goroutine of this client. A row of more than 1 KB costs one write unit per KB.
 func WithData(v any) Option {
 	d, err := newData(v)
 	return func(r *request) error {
@@ -143,6 +143,6 @@ func WithData(v any) Option {
 	}
 }
 
-// Existing acquires the lock only if its row exists: somebody has acquired the lock within [Config.Retention].
-// Otherwise the error matches [table.ErrNotFound], and no row is made for the lock.
+// Existing acquires the lock only if its row exists: somebody has acquired the lock, and time to live has not deleted the
+// row since. Otherwise the error matches [table.ErrNotFound], and no row is made for the lock.
 func Existing() Option { return set(func(r *request) { r.existing = true }) }

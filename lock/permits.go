@@ -73,9 +73,9 @@ func (e *PermitsError) Error() string {
 // already wait in the line go on waiting. If nobody has acquired the target with [Permits], the error matches
 // [table.ErrNotFound]; if it is a lock, it is a [*PermitsError]. Of two calls at the same time, the later one counts.
 //
-// Cost: one consistent read and one conditional write; both again if the number gets smaller and meanwhile the first caller begins to
-// wait or the last one that waits leaves; only the read if the number is n already. The first call of a client without
-// [Config.HomeRegion] sends one DescribeTable, as [Client.Acquire] does.
+// Cost: one consistent read and one conditional write; only the read if the number is n already. Both are sent again if the
+// number gets smaller, and the line of waiters becomes empty or stops being empty between them. The first call of a client
+// without [Config.HomeRegion] sends one DescribeTable, as [Client.Acquire] does.
 func (c *Client) SetPermits(ctx context.Context, target Target, n int) error {
 	return wrap("set permits", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
 		if err := Permits(n)(&request{}); err != nil {

@@ -22,8 +22,8 @@ type Record struct {
 
 	Permits int     `dynamo:"permits,omitempty"` // how many can hold at once; 0 for a lock
 	Stays   []int64 `dynamo:"stays,omitempty"`   // of permits: the fence of each place
-	Next    []int64 `dynamo:"next,omitempty"`    // of permits: the fence of the next place, as the one element of a list
-	Kept    int64   `dynamo:"kept,omitempty"`    // of permits: the fence of the last place that held when SetPermits made them fewer
+	Next    []int64 `dynamo:"next,omitempty"`    // of permits: the fence that the next ticket gets. It is a list of one element
+	Kept    int64   `dynamo:"kept,omitempty"`    // of permits: SetPermits has made them fewer; holders with a fence up to this one hold on
 
 	Renewed int64 `dynamo:"renewed,omitempty"` // when a Fixed lease was renewed last, by this holder or an earlier one, in epoch milliseconds
 	Writes  int64 `dynamo:"writes,omitempty"`  // number of the last guarded write; each holder continues the count

@@ -20,10 +20,12 @@ import (
 // writes that are under way. The request is sent even if ctx has ended; it then takes at most 5 s. A second call after
 // success does nothing.
 //
-// An error that matches [ErrLost] means that the lock was lost before. Release also returns it if its answer was lost, and the
-// session ended then, or [Client.ForceRelease] was used meanwhile: the lock may have been released as usual. After any other error
-// the lock may still be held. The client repeats the release, with its renewals, or every eighth of a lease if it is [Fixed].
-// Release can be called again.
+// An error that matches [ErrLost] means that the lock was lost before. There is one more case. If the answer to a release was
+// lost, and then the session ended or somebody used [Client.ForceRelease], the error matches ErrLost although the release may
+// have been applied.
+//
+// After any other error the lock may still be held. The client repeats the release with its renewals. For a [Fixed] lease, it
+// does so every eighth of the lease's length or of [Config.Lease], whichever is shorter. Release can be called again.
 //
 // Cost: one conditional write.
 func (l *Lease) Release(ctx context.Context) error {

@@ -33,7 +33,7 @@ const maxJitter = time.Second
 //
 // A run is recorded in the lock's row when it has finished: by the write that releases the lock after f has returned nil, or
 // by f's own [Lease.Commit]. So what f commits is applied once per interval. Everything else that f does can happen more
-// than once. f may end before its interval does: a recorded interval is not run again.
+// than once. An interval that is recorded is not run again, also if f took only a moment.
 //
 // What happens to an interval in other cases:
 //
@@ -42,9 +42,12 @@ const maxJitter = time.Second
 //     continues with the next interval.
 //   - The instance crashes or loses the lock: the run was interrupted, which is no error of f. Another instance begins
 //     it again, until the end of the next interval.
-//   - The run takes longer than the interval: an instance that waited for it then runs one interval, the one in which it
-//     began to wait, if nobody else has. The other intervals of that time are left out.
-//   - No instance is alive: the interval is left out. It is not run later.
+//   - The run takes longer than the interval. When it ends, one of the instances runs the present interval at once. The
+//     intervals between are left out. There is one exception: an instance that has first called Every during the run can
+//     run the interval in which it began to wait.
+//   - No instance is alive for a part of the interval: the next instance that calls Every runs the interval at once,
+//     however late. So a job of a day with At(2*time.Hour+30*time.Minute, nil), first deployed at 15:00, runs at 15:00.
+//   - No instance is alive until the interval ends: it is left out, and not run later.
 //
 // f has to return when its context ends, which happens when ctx ends or when the lease ends. It has to return an error
 // then: nil means that the run has finished. A panic in f, or in a function of an option, releases the lock. It
@@ -56,10 +59,10 @@ const maxJitter = time.Second
 //     joined with that of f.
 //   - f has called [Lease.Release]: with an error that matches [ErrReleased], since this does not tell whether the run
 //     has finished. Let f return, or use Commit.
-//   - Another attempt cannot help: see [Client.Lead].
+//   - Another attempt cannot help: see [Client.Lead]; also [ErrNoTime].
 //
-// Everything else is repeated until ctx ends. After a change of the interval's length, only intervals that begin after
-// the last recorded one are run.
+// Everything else is repeated until ctx ends. If you change the length, the first interval that is run is one that begins
+// after the last recorded start.
 //
 // Cost per interval: each instance sends one read of one unit (two if the time in DynamoDB's answer differs from
 // earlier ones by more than an interval). The instance that runs f sends one write to acquire and one to release, and
@@ -117,8 +120,6 @@ type schedule struct {
 	retries backoff.BackOff // of that interval; nil if its runs are not repeated
 }
 
-var errNoTime = errors.New("DynamoDB's answers do not tell its time")
-
 // next waits until there is an interval to run.
 //
 // Cost: one read unit per interval, if it is done already.
@@ -161,7 +162,7 @@ func (s *schedule) look() (row lockrow.Row, now time.Time, err error) {
 		}
 		var ok bool
 		if now, ok = clk.Told(); !ok {
-			return row, now, errNoTime
+			return row, now, ErrNoTime
 		}
 		if !known || now.Sub(told.Add(clk.Ago(began))).Abs() <= s.intervals.length() {
 			s.told, s.toldAt = now, clk.Now()

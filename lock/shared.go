@@ -14,10 +14,13 @@ package lock
 // writer holds. [Lease.Fence] orders readers and writers that follow each other, but not readers who hold together.
 //
 // Each reader has a place of its own in the line, and does not pass it on. After [Client.ForceRelease] of one reader,
-// the releases of the readers that hold with it return [ErrLost], although they have lost nothing. If the network delivers
-// the request that acquired a reader's lease a second time, after the lease has ended, the reader's [GuardToken] can be valid
-// again while other readers hold. Its writes still commit only if no writer has held since. Shared cannot be
-// combined with [Permits], [Fixed] and [WithData], nor with [Client.AcquireAll], [Client.Lead] and [Client.Every].
+// the releases of the readers that hold with it return [ErrLost], although they have lost nothing.
+//
+// A late copy of the request that acquired a reader's lease can enter its ticket again. While other readers hold, the
+// [GuardToken] of that lease is then valid again. Its writes still commit only if no writer has held since.
+//
+// Shared cannot be combined with [Permits], [Fixed] and [WithData], nor with [Client.AcquireAll], [Client.Lead] and
+// [Client.Every].
 //
 // Cost: that of a lock. Release costs one more consistent read if others have removed a dead reader meanwhile.
 // TryAcquire costs one more write if other readers hold already.

@@ -15,9 +15,9 @@ const MaxViewed = table.MaxOps - 1
 type View struct {
 	Rows []table.Item // in the order of the keys of the call; nil for a key without a row
 
-	// Fence is the fence of the lock; 0 if the lock has no row, and for [Permits]. If the lock was free, and a later lease has the
-	// same fence, then no writer has held the lock in between: the rows have not changed, except by writes that are not
-	// guarded, and by those of readers ([Shared]).
+	// Fence is the fence of the lock; 0 if the lock has no row, and for [Permits]. Use it to find out whether the rows have
+	// changed. If the lock was free, and your next lease has this fence, no writer has held the lock in between. Only writes
+	// without a guard, and those of readers ([Shared]), can have changed the rows.
 	Fence int64
 
 	Held *HeldError // who held the lock at that moment: readers ([Shared]), or anybody with [EvenIfHeld]; nil for nobody

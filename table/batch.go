@@ -184,8 +184,11 @@ func (t *Table) BatchWrite(ctx context.Context, ops []Op) error {
 			return fmt.Errorf("table: batch write: operation %d: %w: only puts and deletes without conditions", list[i].index, ErrInvalid)
 		}
 	}
+	written := false // whether an operation was applied, or may have been
 	left, err := drain(ctx, t, batchWriteSize, list, func(chunk []action) ([]action, error) {
-		return t.batchWrite(ctx, chunk)
+		rest, err := t.batchWrite(ctx, chunk)
+		written = written || MayBeApplied(err) || err == nil && len(rest) < len(chunk)
+		return rest, err
 	})
 	if len(left) == 0 {
 		return err
@@ -196,7 +199,7 @@ func (t *Table) BatchWrite(ctx context.Context, ops []Op) error {
 		op.with = nil // left contains each undone operation of With as an action of its own
 		undone.Ops = append(undone.Ops, op)
 	}
-	return undone
+	return errs.WithOutcome(undone, written)
 }
 
 func (t *Table) batchWrite(ctx context.Context, chunk []action) (rest []action, err error) {

@@ -194,8 +194,10 @@ func (e *EncodeError) Error() string {
 // Unwrap returns [ErrInvalid] and the cause.
 func (e *EncodeError) Unwrap() []error { return []error{ErrInvalid, e.Err} }
 
-// Encode encodes a Go value as an attribute value, as guregu/dynamo does, except that an empty string stays an empty
-// string. It refuses a value without an encoding, such as a nil pointer or an empty set.
+// Encode encodes a Go value as an attribute value, as guregu/dynamo does. An empty string that is v itself, or an element
+// of a list, stays an empty string. As a field of a struct (unless its tag has allowempty) or of a map it is left out. v is
+// refused if it has no encoding, such as a nil pointer or map, an empty set, an empty []byte, or a pointer to an empty
+// string.
 func Encode(v any) (types.AttributeValue, error) {
 	switch v := v.(type) {
 	case types.AttributeValue:

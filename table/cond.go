@@ -206,10 +206,12 @@ func (c *Cond) write(b *builder) {
 	}
 }
 
-// writeSub puts a combined condition into parentheses, so that precedence does not matter.
+// writeSub puts a combined condition into parentheses, so that precedence does not matter. DynamoDB refuses a second pair around the
+// first.
 func (c *Cond) writeSub(b *builder, i int) {
 	sub := &c.subs[i]
-	if sub.kind != andCond && sub.kind != orCond && sub.kind != notCond && sub.kind != betweenCond && sub.kind != textCond {
+	single := sub.kind != andCond && sub.kind != orCond && sub.kind != notCond && sub.kind != betweenCond && sub.kind != textCond
+	if single || sub.kind == textCond && sub.text.grouped() {
 		sub.write(b)
 		return
 	}

@@ -19,9 +19,9 @@
 // # Encoding
 //
 // Go values become attribute values as by github.com/guregu/dynamo, with its struct tags and its Marshaler interfaces. An
-// operand of an expression must not be empty: nil and an empty set are refused. An empty string is a value like any other.
-// An [Item] is the SDK's map of attribute values. [ItemFromJSON] reads one from DynamoDB's JSON, and
-// [Table.OpsFromJSON] a transaction.
+// operand of an expression must not be empty: nil and an empty set are refused. An empty string is a value like any other,
+// but inside of a struct or a map it is left out ([Encode]). An [Item] is the SDK's map of attribute values. [ItemFromJSON]
+// reads one from DynamoDB's JSON, and [Table.OpsFromJSON] a transaction.
 //
 // # Guarantees
 //

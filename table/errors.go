@@ -62,14 +62,16 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// withoutValues removes the values that DynamoDB quotes at the end of two of its messages, since errors appear in logs.
+// withoutValues removes the values that DynamoDB quotes at the end of some of its messages, since errors appear in logs.
 func withoutValues(text string) string {
 	for _, m := range []struct{ quote, without string }{
 		{"Input collection [", "Input collection … contains duplicates"},
 		{"converted to a numeric value: ", "converted to a numeric value: …"},
+		{"attribute type name found; type: ", "attribute type name found; type: …"},
+		{"AttributeValue: {", "…"}, // both bounds of a BETWEEN, or a starting key
 	} {
 		if before, _, ok := strings.Cut(text, m.quote); ok {
-			return before + m.without
+			text = before + m.without
 		}
 	}
 	return text
@@ -100,8 +102,8 @@ type ConditionError struct {
 	// their token.
 	Repeated bool
 
-	// Pending reports that an earlier attempt of the same transaction got no clear answer. It had not been applied when
-	// this attempt was refused, but may still be.
+	// Pending reports that an earlier attempt of the same transaction got no clear answer. The earlier attempt was not
+	// applied before this one was refused, but it may still arrive and be applied.
 	Pending bool
 
 	cause error // error of the SDK
@@ -157,15 +159,23 @@ func Conditions(err error) []*ConditionError {
 	return nil
 }
 
-// MayBeApplied reports whether a write that failed with err may have been applied, or may yet be. A refused condition is
-// a clear answer, unless it has [ConditionError.Pending] set, and so is [ErrInvalid]. For the error of lock.Lease.Write
-// or lock.Lease.Commit, check lock.ErrLost first: it means that nothing was written. An error of lock.Client.Do can match
-// lock.ErrLost although f has written.
+// MayBeApplied reports whether a write that failed with err may have been applied, wholly or in part, or may yet be. The
+// errors of this package's writes cover every attempt of the call, so even a refusal can be unclear: after a lost answer,
+// a repeated write can be refused because of its own effect. The error of a [Table.BatchWrite] that has written a part is
+// unclear too. Of other errors, [ErrInvalid] and a failed condition are clear.
+//
+// For the error of lock.Lease.Write or lock.Lease.Commit, check lock.ErrLost first: it means that nothing was written. An
+// error of lock.Client.Do can match lock.ErrLost although f has written.
 func MayBeApplied(err error) bool {
-	if failed := Conditions(err); len(failed) > 0 {
-		return slices.ContainsFunc(failed, func(f *ConditionError) bool { return f.Pending })
+	may, known := errs.Outcome(err)
+	failed := Conditions(err)
+	switch {
+	case may, slices.ContainsFunc(failed, func(f *ConditionError) bool { return f.Repeated || f.Pending }):
+		return true
+	case known, len(failed) > 0, errors.Is(err, ErrInvalid):
+		return false
 	}
-	return err != nil && !errors.Is(err, ErrInvalid)
+	return err != nil
 }
 
 // wrap adds the kind and the operation to err.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
@@ -26,6 +27,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 func allCalls(tbl *table.Table) map[string]func(context.Context) error {
@@ -219,6 +221,21 @@ func TestError_QuotesNoValues(t *testing.T) {
 				return err
 			}(),
 		}
+		for name, c := range map[string]table.Cond{
+			"bounds out of order": v.Between(canary+"b", canary+"a"), "bounds of two types": v.Between(canary, 7777), "numbers out of order": v.Between(7777, 7),
+			"binaries out of order": v.Between([]byte(canary+"b"), []byte(canary+"a")), "no type": v.IsType(canary), "no prefix": v.HasPrefix(7777),
+			"size of a number": table.Value(7777).Size().Equal(1), "bounds that do not compare": v.Between(true, 7777), "types that do not compare": v.Less([]string{canary}),
+			"a constant": table.Value(canary).Equal(canary), "prefix of itself": table.Value(canary).HasPrefix(canary),
+		} {
+			if err := f.Write(t.Context(), table.Update(k, v.Set(canary)).If(c)); !errors.Is(err, table.ErrCondition) {
+				errs[name] = err
+			}
+			if err := f.Write(t.Context(), table.Check(k, c)); !errors.Is(err, table.ErrCondition) {
+				errs["transaction: "+name] = err
+			}
+			_, errs["filter: "+name] = f.ScanPage(t.Context(), table.Scan{Filter: c})
+		}
+		maps.DeleteFunc(errs, func(_ string, err error) bool { return err == nil }) // a constant can be a valid operand
 		f.faults.Script(faulty.DropRequest, faulty.DropRequest)
 		errs["lost"] = f.Write(t.Context(), table.Put(f.item(canary, canary, "v", canary)))
 		for name, err := range errs {
@@ -368,6 +385,7 @@ func TestMayBeApplied_TellsClearAnswersFromLostOnes(t *testing.T) {
 		{nil, false},
 		{refused, false},
 		{pending, true},
+		{&table.ConditionError{Repeated: true}, true},
 		{table.ConditionErrors{refused, pending}, true},
 		{fmt.Errorf("wrapped: %w", table.ConditionErrors{refused}), false},
 		{&table.Error{Kind: table.ErrInvalid, Err: errors.New("cause")}, false},
@@ -376,4 +394,91 @@ func TestMayBeApplied_TellsClearAnswersFromLostOnes(t *testing.T) {
 	} {
 		assert.Equal(t, tc.may, table.MayBeApplied(tc.err), "%v", tc.err)
 	}
+}
+
+func TestMayBeApplied_CoversEveryAttempt(t *testing.T) {
+	server, running := faulty.Refuse(500, "InternalServerError"), faulty.Refuse(400, "TransactionInProgressException")
+	throttled, denied := faulty.Throttle(), faulty.Refuse(400, "AccessDeniedException")
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e, eager(2))
+		ctx := t.Context()
+		missing := table.Attr("PartKey").NotExists()
+		add := func(name string) table.Op { return table.Update(key("p", name), table.Attr("n").Add(1)) }
+		one := func(name string) error { return f.Write(ctx, add(name)) }
+		both := func(name string) error { return f.Write(ctx, add(name), add(name+" too")) }
+		batch := func(name string) error { return f.BatchWrite(ctx, []table.Op{table.Put(f.item("p", name))}) }
+		for name, tc := range map[string]struct {
+			script []faulty.Outcome
+			write  func(name string) error
+			kind   error
+			may    bool
+		}{
+			"refused by its own condition": {[]faulty.Outcome{faulty.DropReply}, func(name string) error {
+				return f.Write(ctx, table.Put(f.item("p", name)).If(missing))
+			}, table.ErrCondition, true},
+			"refused by another's item": {nil, func(name string) error {
+				f.put(t, f.item("p", name))
+				return f.Write(ctx, table.Put(f.item("p", name)).If(missing))
+			}, table.ErrCondition, false},
+			"refused as invalid by its own effect": {[]faulty.Outcome{faulty.Pass, faulty.DropReply}, func(name string) error {
+				f.put(t, f.item("p", name, "old", 1))
+				return f.Write(ctx, table.Update(key("p", name), table.Attr("new").Set(table.Attr("old")), table.Attr("old").Remove()))
+			}, table.ErrInvalid, true},
+			"invalid": {nil, func(name string) error {
+				return f.Write(ctx, table.Update(key("p", name), table.Attr("new").Set(table.Attr("old"))))
+			}, table.ErrInvalid, false},
+			"a server error":               {[]faulty.Outcome{server, denied}, one, table.ErrDenied, true},
+			"a server error at last":       {[]faulty.Outcome{throttled, throttled, server}, one, nil, true},
+			"lost, then throttled":         {[]faulty.Outcome{faulty.DropReply, throttled, throttled}, one, table.ErrThrottled, true},
+			"throttled":                    {[]faulty.Outcome{throttled, throttled, throttled}, one, table.ErrThrottled, false},
+			"denied":                       {[]faulty.Outcome{throttled, denied}, one, table.ErrDenied, false},
+			"transaction: running":         {[]faulty.Outcome{server, running, running}, both, table.ErrConflict, true},
+			"transaction: running already": {[]faulty.Outcome{running, running, running}, both, table.ErrConflict, true},
+			"transaction: invalid":         {[]faulty.Outcome{server, faulty.Cancel("None", "ValidationError")}, both, table.ErrInvalid, true},
+			"transaction: conflicts":       {[]faulty.Outcome{faulty.Cancel("None", "TransactionConflict"), throttled, throttled}, both, table.ErrThrottled, false},
+			"transaction: a condition":     {[]faulty.Outcome{server, faulty.Cancel("None", "ConditionalCheckFailed")}, both, table.ErrCondition, true},
+			"transaction: denied":          {[]faulty.Outcome{denied}, both, table.ErrDenied, false},
+			"batch: lost, then throttled":  {[]faulty.Outcome{faulty.DropReply, throttled, throttled}, batch, table.ErrThrottled, true},
+			"batch: throttled":             {[]faulty.Outcome{throttled, throttled, throttled}, batch, table.ErrThrottled, false},
+			"batch: half of it": {nil, func(name string) error {
+				var ops []table.Op
+				for i := range 25 {
+					ops = append(ops, table.Put(f.item(name, fmt.Sprint(i))))
+				}
+				return f.BatchWrite(ctx, append(ops, table.Put(f.item(name, "large", "v", strings.Repeat("x", 400<<10)))))
+			}, table.ErrInvalid, true},
+		} {
+			f.faults.Script(tc.script...)
+			err := tc.write(name)
+			require.Error(t, err, name)
+			assert.Equal(t, tc.may, table.MayBeApplied(err), "%s: %v", name, err)
+			if tc.kind != nil {
+				assert.ErrorIs(t, err, tc.kind, name)
+			}
+		}
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		assert.False(t, table.MayBeApplied(f.Write(ended, add("ended"))), "nothing was sent")
+	})
+}
+
+// A transaction is refused as invalid, and its first attempt arrives after that, when it is valid.
+func TestMayBeApplied_OfARefusalBeforeALateAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := tabletest.New(t)
+		tbl, err := table.Open(engine.Client(), testSchema("app"))
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		text := tbl.KeyItem(key("p", "s"))
+		text["n"] = str("text")
+		require.NoError(t, tbl.Write(t.Context(), table.Put(text)))
+		engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: time.Minute})
+		err = tbl.Write(t.Context(), table.Update(key("p", "s"), table.Attr("n").Add(1)), table.Put(tbl.KeyItem(key("p", "other"))))
+		require.ErrorIs(t, err, table.ErrInvalid)
+		assert.True(t, table.MayBeApplied(err))
+		require.NoError(t, tbl.Write(t.Context(), table.Delete(key("p", "s"))))
+		time.Sleep(2 * time.Minute)
+		_, err = tbl.Get(t.Context(), key("p", "other"), true)
+		require.NoError(t, err, "it has come")
+	})
 }

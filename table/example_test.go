@@ -152,5 +152,5 @@ func ExampleItemFromJSON() {
 	fmt.Println(err)
 	// Output:
 	// 3 [x y]
-	// table: item from JSON: invalid request: attribute "n": not a number
+	// table: item from JSON: invalid request: attribute "n": a number that DynamoDB cannot hold
 }

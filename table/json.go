@@ -2,9 +2,14 @@ package table
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -12,26 +17,29 @@ import (
 	"github.com/mortise-go/mortise/internal/attrvalue"
 )
 
-// maxNesting is the number of levels of lists and maps in a value that DynamoDB allows. Source: "Quotas in Amazon
-// DynamoDB", Nested attribute depth.
+// maxNesting is the number of levels of values in one another that DynamoDB allows. Source: "Quotas in Amazon DynamoDB", Nested attribute
+// depth.
 const maxNesting = 32
 
 // ItemFromJSON reads an item from DynamoDB's JSON, {"pk":{"S":"a"},"n":{"N":"1"}}. Images of stream records in a
 // function's event, exports to S3 and the command line use this format. To convert an image that was decoded already
 // (events.DynamoDBAttributeValue), encode it with json.Marshal first.
 //
-// An invalid item is refused with [ErrInvalid], which names the attribute.
+// An item that DynamoDB cannot hold is refused with [ErrInvalid], which names the attribute.
 func ItemFromJSON(data []byte) (Item, error) {
-	if !utf8.Valid(data) { // the decoder would replace invalid bytes
+	if !faithful(data) {
 		return nil, fmt.Errorf("table: item from JSON: %w", errNotText)
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil || members == nil {
-		return nil, fmt.Errorf("table: item from JSON: %w: not a JSON object", ErrInvalid)
+	members, err := membersOf(data)
+	if err != nil {
+		return nil, fmt.Errorf("table: item from JSON: %w: %w", ErrInvalid, err)
 	}
 	item := make(Item, len(members))
 	for name, raw := range members {
-		av, err := valueFromJSON(raw, 0)
+		av, err := valueFromJSON(raw, 1)
+		if err == nil {
+			_, err = attrvalue.Size(av)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("table: item from JSON: %w: attribute %q: %w", ErrInvalid, name, err)
 		}
@@ -40,72 +48,129 @@ func ItemFromJSON(data []byte) (Item, error) {
 	return item, nil
 }
 
-// valueFromJSON reads an object with one member, whose name is the value's type. Errors do not quote the value.
+// faithful reports whether encoding/json reads all texts as they are written. It would replace bytes that are not UTF-8, and a surrogate
+// that stands alone, such as \ud800.
+func faithful(data []byte) bool {
+	for i := 0; i < len(data); i++ {
+		first := escaped(data[i:])
+		switch {
+		case data[i] != '\\':
+		case !utf16.IsSurrogate(first):
+			i++ // the next character belongs to this escape
+		case i+escapeSize > len(data) || utf16.DecodeRune(first, escaped(data[i+escapeSize:])) == utf8.RuneError:
+			return false
+		default:
+			i += 2*escapeSize - 1
+		}
+	}
+	return utf8.Valid(data)
+}
+
+const escapeSize = len(`\u0000`)
+
+// escaped returns the character of an escape such as \u00e4 at the beginning of data, and -1 if there is none.
+func escaped(data []byte) rune {
+	if len(data) < escapeSize || data[0] != '\\' || data[1] != 'u' {
+		return -1
+	}
+	r, err := strconv.ParseUint(string(data[2:escapeSize]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(r)
+}
+
+// membersOf reads a JSON object, and nothing after it. It refuses a member that occurs twice, of which encoding/json would keep the last.
+func membersOf(data []byte) (map[string]json.RawMessage, error) {
+	errNoObject := errors.New("not a JSON object")
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+		return nil, errNoObject
+	}
+	members := map[string]json.RawMessage{}
+	for dec.More() {
+		tok, err := dec.Token()
+		name, ok := tok.(string)
+		if err != nil || !ok {
+			return nil, errNoObject
+		}
+		if _, twice := members[name]; twice {
+			return nil, errors.New("a member that occurs twice in a JSON object")
+		}
+		var raw json.RawMessage
+		if dec.Decode(&raw) != nil {
+			return nil, errNoObject
+		}
+		members[name] = raw
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, errNoObject
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errNoObject
+	}
+	return members, nil
+}
+
+// valueFromJSON reads an object with one member, whose name is the value's type. Errors do not quote the value. depth is the level of the
+// value: deeper ones are not even read, since each level reads all the text below it.
 func valueFromJSON(data json.RawMessage, depth int) (types.AttributeValue, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("nested deeper than %d", maxNesting)
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err == nil && len(members) == 1 {
+	if members, err := membersOf(data); err == nil && len(members) == 1 {
 		for typ, raw := range members {
 			return typedFromJSON(typ, raw, depth)
 		}
 	}
-	return nil, fmt.Errorf("want a JSON object of one member: a type and its value")
+	return nil, errors.New("want a JSON object of one member: a type and its value")
 }
 
 func typedFromJSON(typ string, raw json.RawMessage, depth int) (av types.AttributeValue, err error) {
 	if string(raw) == "null" {
-		return nil, fmt.Errorf("a value that is null")
-	}
-	bad := func(err error) error {
-		if err != nil {
-			return fmt.Errorf("not a value of type %s", typ)
-		}
-		return nil
+		return nil, errors.New("a value that is null")
 	}
 	switch typ {
 	case "S":
 		v := &types.AttributeValueMemberS{}
-		return v, bad(json.Unmarshal(raw, &v.Value))
+		av, err = v, json.Unmarshal(raw, &v.Value)
 	case "N":
 		v := &types.AttributeValueMemberN{}
-		if err := bad(json.Unmarshal(raw, &v.Value)); err != nil {
-			return nil, err
-		}
-		return v, checkNumber(v.Value)
+		av, err = v, json.Unmarshal(raw, &v.Value)
 	case "B":
+		var text string
 		v := &types.AttributeValueMemberB{}
-		return v, bad(json.Unmarshal(raw, &v.Value))
+		if err = json.Unmarshal(raw, &text); err == nil {
+			v.Value, err = binaryFromJSON(text)
+		}
+		av = v
 	case "BOOL":
 		v := &types.AttributeValueMemberBOOL{}
-		return v, bad(json.Unmarshal(raw, &v.Value))
+		av, err = v, json.Unmarshal(raw, &v.Value)
 	case "NULL":
 		v := &types.AttributeValueMemberNULL{}
-		return v, bad(json.Unmarshal(raw, &v.Value))
+		av, err = v, json.Unmarshal(raw, &v.Value)
 	case "SS":
 		v := &types.AttributeValueMemberSS{}
-		v.Value, err = setFromJSON[string](raw)
-		return v, bad(err)
+		v.Value, err = setFromJSON(raw)
+		av = v
 	case "NS":
 		v := &types.AttributeValueMemberNS{}
-		if v.Value, err = setFromJSON[string](raw); err != nil {
-			return nil, bad(err)
-		}
-		for _, n := range v.Value {
-			if err := checkNumber(n); err != nil {
-				return nil, err
+		v.Value, err = setFromJSON(raw)
+		av = v
+	case "BS":
+		texts, bad := setFromJSON(raw)
+		v := &types.AttributeValueMemberBS{Value: make([][]byte, len(texts))}
+		for i := range texts {
+			if v.Value[i], err = binaryFromJSON(texts[i]); err != nil {
+				break
 			}
 		}
-		return v, nil
-	case "BS":
-		v := &types.AttributeValueMemberBS{}
-		v.Value, err = setFromJSON[[]byte](raw)
-		return v, bad(err)
+		av, err = v, errors.Join(bad, err)
 	case "L":
 		var list []json.RawMessage
-		if err := bad(json.Unmarshal(raw, &list)); err != nil {
-			return nil, err
+		if err = json.Unmarshal(raw, &list); err != nil {
+			break
 		}
 		v := &types.AttributeValueMemberL{Value: make([]types.AttributeValue, len(list))}
 		for i := range list {
@@ -115,8 +180,8 @@ func typedFromJSON(typ string, raw json.RawMessage, depth int) (av types.Attribu
 		}
 		return v, nil
 	case "M":
-		var members map[string]json.RawMessage
-		if err := bad(json.Unmarshal(raw, &members)); err != nil {
+		members, err := membersOf(raw)
+		if err != nil {
 			return nil, err
 		}
 		v := &types.AttributeValueMemberM{Value: make(Item, len(members))}
@@ -126,37 +191,45 @@ func typedFromJSON(typ string, raw json.RawMessage, depth int) (av types.Attribu
 			}
 		}
 		return v, nil
+	default:
+		return nil, errors.New("an unknown type: want one of S, N, B, BOOL, NULL, SS, NS, BS, L, M")
 	}
-	return nil, fmt.Errorf("an unknown type: want one of S, N, B, BOOL, NULL, SS, NS, BS, L, M")
+	if err != nil {
+		return nil, fmt.Errorf("not a value of type %s", typ) // err can quote the value
+	}
+	return av, nil
 }
 
 // setFromJSON reads the elements of a set. It refuses null elements, which encoding/json would turn into empty ones.
-func setFromJSON[E string | []byte](raw json.RawMessage) ([]E, error) {
-	var list []*E
+func setFromJSON(raw json.RawMessage) ([]string, error) {
+	var list []*string
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return nil, err
 	}
-	set := make([]E, len(list))
+	set := make([]string, len(list))
 	for i, e := range list {
 		if e == nil {
-			return nil, fmt.Errorf("null in a set")
+			return nil, errors.New("null in a set")
 		}
 		set[i] = *e
 	}
 	return set, nil
 }
 
-// checkNumber refuses what DynamoDB cannot hold as a number. The error does not show the text, which belongs to the application.
-func checkNumber(n string) error {
-	if _, err := attrvalue.Size(&types.AttributeValueMemberN{Value: n}); err != nil {
-		return errors.New("not a number")
+// binaryFromJSON decodes base64, of which there is one text for each value. Package base64 ignores line breaks even when it is strict.
+func binaryFromJSON(text string) ([]byte, error) {
+	if i := strings.IndexAny(text, "\r\n"); i >= 0 {
+		return nil, base64.CorruptInputError(i)
 	}
-	return nil
+	return base64.StdEncoding.Strict().DecodeString(text)
 }
 
 // ItemToJSON writes an item as DynamoDB's JSON, which [ItemFromJSON] reads. Attributes are in the order of their names.
-// It refuses a value of an unknown or nil type with [ErrInvalid].
+// It refuses with [ErrInvalid] a value that is nil or of an unknown type, and text that is not valid UTF-8.
 func ItemToJSON(item Item) ([]byte, error) {
+	if err := checkItem(item); err != nil {
+		return nil, fmt.Errorf("table: item to JSON: %w", err)
+	}
 	members, err := mapToJSON(item)
 	if err != nil {
 		return nil, fmt.Errorf("table: item to JSON: %w", err)

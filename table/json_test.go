@@ -47,6 +47,10 @@ func TestItemFromJSON_RefusesWhatIsNoItem(t *testing.T) {
 		"B": `{"a":{"B":"*` + canary + `"}}`, "BOOL": `{"a":{"BOOL":"true"}}`, "NULL": `{"a":{"NULL":1}}`,
 		"SS": `{"a":{"SS":"` + canary + `"}}`, "SS null": `{"a":{"SS":[null]}}`, "NS": `{"a":{"NS":["1","` + canary + `"]}}`, "BS": `{"a":{"BS":["*"]}}`,
 		"L": `{"a":{"L":{}}}`, "L element": `{"a":{"L":["` + canary + `"]}}`, "M": `{"a":{"M":[]}}`, "M element": `{"a":{"M":{"x":{"` + canary + `":1}}}}`,
+		"SS empty": `{"a":{"SS":[]}}`, "SS twice": `{"a":{"SS":["` + canary + `","` + canary + `"]}}`, "NS twice": `{"a":{"NS":["1","1.0"]}}`, "BS twice": `{"a":{"BS":["AA==","AA=="]}}`,
+		"NULL false": `{"a":{"NULL":false}}`, "B array": `{"a":{"B":[1,2]}}`, "BS array": `{"a":{"BS":[[1,2]]}}`, "B lines": `{"a":{"B":"AA\n=="}}`, "B bits": `{"a":{"B":"AB=="}}`,
+		"in a list": `{"a":{"L":[{"SS":[]}]}}`, "twice": `{"a":{"S":"` + canary + `"},"a":{"S":"y"}}`, "twice, escaped": `{"a":{"S":"` + canary + `"},"\u0061":{"S":"y"}}`,
+		"type twice": `{"a":{"S":"` + canary + `","S":"y"}}`, "field twice": `{"a":{"M":{"` + canary + `":{"S":"x"},"` + canary + `":{"S":"y"}}}}`,
 		"bad UTF-8": "{\"a\":{\"S\":\"\xff\"}}",
 		"deep":      `{"a":` + strings.Repeat(`{"L":[`, 40) + `{"S":"x"}` + strings.Repeat(`]}`, 40) + `}`,
 		"very deep": `{"a":` + strings.Repeat(`{"L":[`, 100_000),
@@ -55,13 +59,42 @@ func TestItemFromJSON_RefusesWhatIsNoItem(t *testing.T) {
 		require.ErrorIs(t, err, table.ErrInvalid, name)
 		assert.Nil(t, item, name)
 		assert.NotContains(t, err.Error(), canary, name)
-		if strings.HasPrefix(text, `{"a":{`) && json.Valid([]byte(text)) && utf8.ValidString(text) {
+		if strings.HasPrefix(text, `{"a":{`) && !strings.HasPrefix(name, "twice") && json.Valid([]byte(text)) && utf8.ValidString(text) {
 			assert.ErrorContains(t, err, `"a"`, name)
 		}
 	}
-	fits, err := table.ItemFromJSON([]byte(`{"a":` + strings.Repeat(`{"L":[`, 32) + `{"S":"x"}` + strings.Repeat(`]}`, 32) + `}`))
-	require.NoError(t, err)
-	assert.Len(t, fits, 1)
+}
+
+func TestItemFromJSON_KnowsTheDepthThatDynamoDBHolds(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		nested := func(levels int) []byte {
+			return []byte(`{"a":` + strings.Repeat(`{"L":[`, levels-1) + `{"S":"x"}` + strings.Repeat(`]}`, levels-1) + `}`)
+		}
+		fits, err := table.ItemFromJSON(nested(32))
+		require.NoError(t, err)
+		item := f.item("p", "s")
+		item["a"] = fits["a"]
+		require.NoError(t, f.Write(t.Context(), table.Put(item)))
+		item["a"] = list(fits["a"])
+		require.ErrorIs(t, f.Write(t.Context(), table.Put(item)), table.ErrInvalid)
+		_, err = table.ItemFromJSON(nested(33))
+		require.ErrorIs(t, err, table.ErrInvalid)
+	})
+}
+
+func TestItemFromJSON_ReadsTextAsItIsWritten(t *testing.T) {
+	for text, want := range map[string]string{`\ud83d\ude00`: "😀", `\\ud800`: `\ud800`, `\ufffd`: "\ufffd", `\"\u00e4\\`: `"ä\`, `\uD83D\uDE00\uD83D\uDE00`: "😀😀"} {
+		item, err := table.ItemFromJSON([]byte(`{"a":{"S":"` + text + `"}}`))
+		require.NoError(t, err, text)
+		assert.Equal(t, str(want), item["a"], text)
+	}
+	for _, text := range []string{`\ud800`, `\udc00`, `\ud800x`, `\ud800\ud800`, `\ud800\n`, `\\\ud800`, `\udc00\ud800`, `\ud83d\ude00\ud83d`} {
+		_, err := table.ItemFromJSON([]byte(`{"a":{"S":"` + text + `"}}`))
+		assert.ErrorIs(t, err, table.ErrInvalid, text)
+		_, err = table.ItemFromJSON([]byte(`{"` + text + `":{"S":"x"}}`))
+		assert.ErrorIs(t, err, table.ErrInvalid, text)
+	}
 }
 
 // DynamoDB returns numbers without exponents: of up to 38 digits, and as many zeros as there have to be.
@@ -122,7 +155,7 @@ func TestItemFromJSON_ReadsWhatIsWritten(t *testing.T) {
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 1, 20), func(b []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: b} }),
 		rapid.Map(rapid.Bool(), func(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }),
 		rapid.Just[types.AttributeValue](&types.AttributeValueMemberNULL{Value: true}),
-		rapid.Map(rapid.SliceOfN(rapid.String(), 1, 5), func(s []string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: s} }),
+		rapid.Map(rapid.SliceOfNDistinct(rapid.String(), 1, 5, rapid.ID), func(s []string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: s} }),
 	)
 	value := rapid.OneOf(scalar,
 		rapid.Map(rapid.SliceOf(scalar), func(l []types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: l} }),
@@ -166,8 +199,15 @@ func TestItemToJSON_HasAnOrderAndNoNull(t *testing.T) {
 	text, err := table.ItemToJSON(table.Item{"b": &types.AttributeValueMemberL{}, "a": &types.AttributeValueMemberS{Value: "<&>"}})
 	require.NoError(t, err)
 	assert.Equal(t, `{"a":{"S":"<&>"},"b":{"L":[]}}`, string(text)) //nolint:testifylint // the order counts
-	for _, bad := range []table.Item{{"a": nil}, {"a": &types.UnknownUnionMember{}}, {"a": &types.AttributeValueMemberL{Value: []types.AttributeValue{nil}}}} {
-		_, err := table.ItemToJSON(bad)
-		require.ErrorIs(t, err, table.ErrInvalid)
+	for _, bad := range []types.AttributeValue{
+		nil, &types.UnknownUnionMember{}, (*types.AttributeValueMemberS)(nil), &types.AttributeValueMemberBS{Value: [][]byte{nil}},
+		str("\xff"), num("\xff"), strs("a", "\xff"), nums("\xff"),
+	} {
+		for _, item := range []table.Item{{"a": bad}, {"a": list(bad)}, {"a": &types.AttributeValueMemberM{Value: table.Item{"b": bad}}}} {
+			_, err := table.ItemToJSON(item)
+			require.ErrorIs(t, err, table.ErrInvalid, "%#v", bad)
+		}
 	}
+	_, err = table.ItemToJSON(table.Item{"\xff": str("x")})
+	require.ErrorIs(t, err, table.ErrInvalid)
 }

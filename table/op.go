@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/mortise-go/mortise/internal/errs"
@@ -108,9 +109,27 @@ func (o Op) Item() Item { return o.item }
 
 // In binds the operation to a table. A table of another name refuses it.
 func (o Op) In(t *Table) Op {
+	if t == nil {
+		if o.err == nil {
+			o.err = fmt.Errorf("%w: In of a table that is nil", ErrInvalid)
+		}
+		return o
+	}
 	o.table = t.Name()
 	return o
 }
+
+// String returns the kind of the operation, and the table if [Op.In] has set one. It returns no keys and no values, which
+// should not appear in logs.
+func (o Op) String() string {
+	if o.table == "" {
+		return o.kind.String()
+	}
+	return fmt.Sprintf("%s on table %s", o.kind, o.table)
+}
+
+// Format implements [fmt.Formatter]. It writes [Op.String] for every verb.
+func (o Op) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, o.String()) }
 
 // Err returns the error of an operation that could not be built.
 func (o Op) Err() error { return o.err }

@@ -1,29 +1,60 @@
 package table
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 )
 
-// actionJSON is the content of one action of a transaction. Its members have the names of the API.
+// actionJSON is the content of one action of a transaction.
 type actionJSON struct {
-	TableName                           string
-	Item                                json.RawMessage
-	Key                                 json.RawMessage
-	ConditionExpression                 *string
-	UpdateExpression                    *string
-	ExpressionAttributeNames            map[string]string
-	ExpressionAttributeValues           json.RawMessage
-	ReturnValuesOnConditionCheckFailure string // accepted and ignored: the item is always requested
+	table             string
+	item, key, values json.RawMessage
+	condition, update *string
+	names             map[string]string
+}
+
+// read reads the members of an action. encoding/json alone would accept repeated members, and their names in any case.
+func (a *actionJSON) read(data []byte) error {
+	members, err := membersOf(data)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	var names json.RawMessage
+	var ignored string // the item is always requested
+	targets := map[string]any{
+		"TableName": &a.table, "Item": &a.item, "Key": &a.key, "ConditionExpression": &a.condition, "UpdateExpression": &a.update,
+		"ExpressionAttributeNames": &names, "ExpressionAttributeValues": &a.values, "ReturnValuesOnConditionCheckFailure": &ignored,
+	}
+	for name, raw := range members {
+		target, ok := targets[name]
+		switch {
+		case !ok:
+			return fmt.Errorf("%w: unknown member %q", ErrInvalid, name)
+		case string(raw) == "null": // the same as no member
+		case json.Unmarshal(raw, target) != nil:
+			return fmt.Errorf("%w: %s has a value of a wrong type", ErrInvalid, name)
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	if members, err = membersOf(names); err != nil {
+		return fmt.Errorf("%w: ExpressionAttributeNames: %w", ErrInvalid, err)
+	}
+	a.names = make(map[string]string, len(members))
+	for holder, raw := range members {
+		var name string
+		if json.Unmarshal(raw, &name) != nil {
+			return fmt.Errorf("%w: ExpressionAttributeNames has a value of a wrong type", ErrInvalid)
+		}
+		a.names[holder] = name
+	}
+	return nil
 }
 
 // OpsFromJSON reads operations from the JSON of a transaction, as the AWS command line takes it with --transact-items:
@@ -37,16 +68,17 @@ type actionJSON struct {
 // Invalid JSON is refused with [ErrInvalid], which names the action. DynamoDB checks the syntax of expressions.
 func (t *Table) OpsFromJSON(data []byte) ([]Op, error) {
 	fail := func(err error) ([]Op, error) { return nil, fmt.Errorf("table: operations from JSON: %w", err) }
-	if !utf8.Valid(data) {
+	if !faithful(data) {
 		return fail(errNotText)
 	}
-	var list []map[string]json.RawMessage
-	if err := strictly(data, &list); err != nil || list == nil {
+	var list []json.RawMessage
+	if err := json.Unmarshal(data, &list); err != nil || list == nil {
 		return fail(fmt.Errorf("%w: want a JSON array of objects, one for each action", ErrInvalid))
 	}
 	ops := make([]Op, len(list))
-	for i, members := range list {
-		if len(members) != 1 {
+	for i, raw := range list {
+		members, err := membersOf(raw)
+		if err != nil || len(members) != 1 {
 			return fail(fmt.Errorf("%w: action %d: want one member", ErrInvalid, i))
 		}
 		for kind, raw := range members {
@@ -62,8 +94,8 @@ func (t *Table) OpsFromJSON(data []byte) ([]Op, error) {
 
 func (t *Table) opFromJSON(kind string, raw json.RawMessage) (op Op, err error) {
 	var a actionJSON
-	if err := strictly(raw, &a); err != nil {
-		return op, withoutGo(err)
+	if err := a.read(raw); err != nil {
+		return op, err
 	}
 	switch kind {
 	case "Put":
@@ -77,26 +109,26 @@ func (t *Table) opFromJSON(kind string, raw json.RawMessage) (op Op, err error) 
 	default:
 		return op, fmt.Errorf("%w: want Put, Update, Delete or ConditionCheck", ErrInvalid)
 	}
-	if a.TableName != "" && a.TableName != t.schema.Name {
-		return op, fmt.Errorf("%w: it is on table %s, not on %s", ErrInvalid, a.TableName, t.schema.Name)
+	if a.table != "" && a.table != t.schema.Name {
+		return op, fmt.Errorf("%w: it is on table %s, not on %s", ErrInvalid, a.table, t.schema.Name)
 	}
 	put, update, check := op.kind == putOp, op.kind == updateOp, op.kind == checkOp
 	err = errs.Join(
-		member("Item", a.Item != nil, put, put),
-		member("Key", a.Key != nil, !put, !put),
-		member("UpdateExpression", a.UpdateExpression != nil, update, update),
-		member("ConditionExpression", a.ConditionExpression != nil, check, true),
-		notEmpty("UpdateExpression", a.UpdateExpression),
-		notEmpty("ConditionExpression", a.ConditionExpression),
+		member("Item", a.item != nil, put, put),
+		member("Key", a.key != nil, !put, !put),
+		member("UpdateExpression", a.update != nil, update, update),
+		member("ConditionExpression", a.condition != nil, check, true),
+		notEmpty("UpdateExpression", a.update),
+		notEmpty("ConditionExpression", a.condition),
 	)
 	if err != nil {
 		return op, err
 	}
 	if put {
-		op.item, op.key, err = t.itemFromJSON(a.Item)
+		op.item, op.key, err = t.itemFromJSON(a.item)
 	} else {
 		var at Item
-		if at, op.key, err = t.itemFromJSON(a.Key); err == nil && len(at) > 2 {
+		if at, op.key, err = t.itemFromJSON(a.key); err == nil && len(at) > 2 {
 			err = fmt.Errorf("%w: Key has attributes that are no keys", ErrInvalid)
 		}
 	}
@@ -104,16 +136,16 @@ func (t *Table) opFromJSON(kind string, raw json.RawMessage) (op Op, err error) 
 		return op, err
 	}
 	values := Item{}
-	if a.ExpressionAttributeValues != nil {
-		if values, err = ItemFromJSON(a.ExpressionAttributeValues); err != nil {
+	if a.values != nil {
+		if values, err = ItemFromJSON(a.values); err != nil {
 			return op, fmt.Errorf("ExpressionAttributeValues: %w", err)
 		}
 	}
-	if a.ConditionExpression != nil {
-		op.cond = Cond{kind: textCond, text: newVerbatim(*a.ConditionExpression, a.ExpressionAttributeNames, values)}
+	if a.condition != nil {
+		op.cond = Cond{kind: textCond, text: newVerbatim(*a.condition, a.names, values)}
 	}
 	if update {
-		op.changes = []Change{{text: newVerbatim(*a.UpdateExpression, a.ExpressionAttributeNames, values)}}
+		op.changes = []Change{{text: newVerbatim(*a.update, a.names, values)}}
 	}
 	return op, nil
 }
@@ -176,26 +208,21 @@ func (v *verbatim) write(b *builder) {
 	}
 }
 
-// strictly decodes one JSON value. It refuses unknown members and text after the value.
-func strictly(data []byte, to any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(to); err != nil {
-		return err
+// grouped reports whether one pair of parentheses encloses the whole expression. Names and values have placeholders, so that each
+// parenthesis in the text is one of the expression.
+func (v *verbatim) grouped() bool {
+	text := strings.TrimSpace(strings.Join(v.text, "#"))
+	depth := 0
+	for i, c := range text {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			return i > 0 && i == len(text)-1
+		}
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: text after the JSON value", ErrInvalid)
-	}
-	return nil
-}
-
-// withoutGo returns a decoder's error without the names of Go types, which mean nothing to the author of the JSON.
-func withoutGo(err error) error {
-	if errors.Is(err, ErrInvalid) {
-		return err
-	}
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		return fmt.Errorf("%w: %s has a value of a wrong type", ErrInvalid, wrong.Field)
-	}
-	return fmt.Errorf("%w: %s", ErrInvalid, strings.TrimPrefix(err.Error(), "json: "))
+	return false
 }

@@ -62,25 +62,63 @@ func TestOpsFromJSON_AreAppliedAsTheyStand(t *testing.T) {
 	})
 }
 
+func TestOpsFromJSON_ConditionsInParenthesesTakeOthers(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		f.put(t, f.item("p", "s", "v", 1))
+		for text, holds := range map[string]bool{
+			"(attribute_exists(v))":                               true,
+			" ( (attribute_exists(v)) AND attribute_exists(v) ) ": true,
+			"(attribute_exists(v)) AND (attribute_not_exists(w))": true,
+			"(:one = :one) OR (attribute_exists(w))":              true,
+			"(:one IN (:one)) OR attribute_exists(w)":             true,
+			"(attribute_not_exists(v))":                           false,
+			"(attribute_not_exists(v)) OR (attribute_exists(w))":  false,
+		} {
+			ops, err := f.OpsFromJSON([]byte(`[{"Update": {"Key": {"PartKey": {"S": "p"}, "SortKey": {"S": "s"}}, "UpdateExpression": "SET n = :one",
+				"ConditionExpression": "` + text + `", "ExpressionAttributeValues": {":one": {"N": "1"}}}}]`))
+			require.NoError(t, err)
+			for name, err := range map[string]error{
+				"alone": f.Write(t.Context(), ops[0]),
+				"and":   f.Write(t.Context(), ops[0].If(table.Attr("v").Exists())),
+			} {
+				if holds {
+					require.NoError(t, err, "%s: %s", name, text)
+				} else {
+					require.ErrorIs(t, err, table.ErrCondition, "%s: %s", name, text)
+				}
+			}
+			require.ErrorIs(t, f.Write(t.Context(), ops[0].If(table.Attr("v").NotExists())), table.ErrCondition, text)
+		}
+	})
+}
+
 func TestOpsFromJSON_Refuses(t *testing.T) {
 	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
 	require.NoError(t, err)
 	for name, text := range map[string]string{
 		"no JSON": "x", "nothing": "", "null": "null", "an object": `{"TransactItems": []}`, "text behind it": "[] []", "not text": "[\"\xff\"]",
 		"no action": `[{}]`, "two kinds": `[{"Put": {}, "Delete": {}}]`, "unknown kind": `[{"Get": {}}]`, "unknown member": `[{"Delete": {"Keys": {}}}]`,
-		"another table":   `[{"Delete": {"TableName": "other", "Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}}}]`,
-		"no item":         `[{"Put": {}}]`,
-		"an item's key":   `[{"Put": {"Item": {"pk": {"S": "a"}}}}]`,
-		"an item and key": `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "Item": {"pk": {"S": "a"}, "sk": {"S": "b"}}}}]`,
-		"no key":          `[{"Delete": {}}]`,
-		"a longer key":    `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}, "n": {"S": "c"}}}}]`,
-		"no update":       `[{"Update": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}}}]`,
-		"empty update":    `[{"Update": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "UpdateExpression": " "}}]`,
-		"update of put":   `[{"Put": {"Item": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "UpdateExpression": "SET a = b"}}]`,
-		"no condition":    `[{"ConditionCheck": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}}}]`,
-		"empty condition": `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "ConditionExpression": ""}}]`,
-		"wrong type":      `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "ConditionExpression": 5}}]`,
-		"bad value":       `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "ExpressionAttributeValues": {":a": 5}}}]`,
+		"another table":    `[{"Delete": {"TableName": "other", "Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}}}]`,
+		"no item":          `[{"Put": {}}]`,
+		"an item's key":    `[{"Put": {"Item": {"pk": {"S": "a"}}}}]`,
+		"an item and key":  `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "Item": {"pk": {"S": "a"}, "sk": {"S": "b"}}}}]`,
+		"no key":           `[{"Delete": {}}]`,
+		"a longer key":     `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}, "n": {"S": "c"}}}}]`,
+		"no update":        `[{"Update": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}}}]`,
+		"empty update":     `[{"Update": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "UpdateExpression": " "}}]`,
+		"update of put":    `[{"Put": {"Item": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "UpdateExpression": "SET a = b"}}]`,
+		"no condition":     `[{"ConditionCheck": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}}}]`,
+		"empty condition":  `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "ConditionExpression": ""}}]`,
+		"wrong type":       `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "ConditionExpression": 5}}]`,
+		"member twice":     `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "Key": {"pk": {"S": "a"}, "sk": {"S": "c"}}}}]`,
+		"kind twice":       `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}}, "Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "c"}}}}]`,
+		"small letters":    `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "conditionexpression": "attribute_exists(pk)"}}]`,
+		"both cases":       `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "ConditionExpression": "attribute_exists(pk)", "conditionexpression": "attribute_exists(sk)"}}]`,
+		"name twice":       `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "ExpressionAttributeNames": {"#a": "a", "#a": "b"}}}]`,
+		"name's type":      `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "ExpressionAttributeNames": {"#a": 1}}}]`,
+		"half a surrogate": `[{"Delete": {"Key": {"pk": {"S": "a\ud800"}, "sk": {"S": "b"}}}}]`,
+		"bad value":        `[{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}, "ExpressionAttributeValues": {":a": 5}}}]`,
 	} {
 		ops, err := tbl.OpsFromJSON([]byte(text))
 		require.ErrorIs(t, err, table.ErrInvalid, name)

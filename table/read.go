@@ -216,10 +216,13 @@ func (q *Query) check(s Schema, pk queryKey) error {
 			return fmt.Errorf("PK: %w", err)
 		}
 	}
-	return checkRead(s, q.Index, q.Consistent, q.Limit, q.PageSize)
+	return checkRead(s, q.Index, q.Consistent, q.Limit, q.PageSize, q.Start)
 }
 
-func checkRead(s Schema, index string, consistent bool, limit, pageSize int) error {
+func checkRead(s Schema, index string, consistent bool, limit, pageSize int, start Item) error {
+	if err := checkItem(start); err != nil {
+		return fmt.Errorf("Start: %w", err)
+	}
 	switch {
 	case limit < 0:
 		return fmt.Errorf("%w: Limit: negative", ErrInvalid)
@@ -314,7 +317,7 @@ func (t *Table) ScanPage(ctx context.Context, s Scan) (Page, error) {
 		ConsistentRead: &s.Consistent, ExclusiveStartKey: s.Start,
 		Limit: pageLimit(s.Limit, s.PageSize, !s.Filter.IsZero(), false), ReturnConsumedCapacity: t.capacity(ctx),
 	}
-	if err := checkRead(t.schema, s.Index, s.Consistent, s.Limit, s.PageSize); err != nil {
+	if err := checkRead(t.schema, s.Index, s.Consistent, s.Limit, s.PageSize, s.Start); err != nil {
 		return Page{}, fmt.Errorf("table: scan: %w", err)
 	}
 	if s.Index != "" {

@@ -463,3 +463,17 @@ func TestPages_AStartThatDoesNotFitIsInvalid(t *testing.T) {
 		}
 	})
 }
+
+func TestPages_AStartWithoutAValueIsInvalid(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		for _, none := range []types.AttributeValue{nil, (*types.AttributeValueMemberS)(nil)} {
+			start := table.Item{"PartKey": str("p"), "SortKey": none}
+			_, err := f.QueryPage(t.Context(), table.Query{PK: "p", Start: start})
+			assert.ErrorIs(t, err, table.ErrInvalid)
+			_, err = f.ScanPage(t.Context(), table.Scan{Start: start})
+			assert.ErrorIs(t, err, table.ErrInvalid)
+		}
+		assert.Empty(t, f.faults.Sent())
+	})
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/internal/nilctx"
@@ -162,16 +163,23 @@ type answer struct {
 // once disables the SDK's retries; see Retry.
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// send sends one request by the retry policy, and counts its cost.
+// send sends one request by the retry policy, and counts its cost. The error of a write is marked by whether any of its attempts may have
+// been applied: a repeated write can be refused because of its own first attempt, or while that one is still on its way.
 func (t *Table) send(ctx context.Context, operation string, write bool, request func(context.Context) (answer, error)) error {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	again := func() { t.count(ctx, Totals{Retries: 1}) }
+	unclear := false
 	err := t.retry.do(ctx, again, func() error {
 		if err := pace.Wait(ctx); err != nil {
 			return &finalError{err}
 		}
 		start := t.now()
-		ans, err := t.retry.bounded(ctx, request)
+		ans, err := t.retry.bounded(ctx, func(ctx context.Context) (answer, error) {
+			ans, err := request(ctx)
+			var running *types.TransactionInProgressException // this transaction is being applied: from WriteOnce of another program
+			unclear = unclear || RequestMayBeApplied(err) || errors.As(err, &running)
+			return ans, err
+		})
 		cost := units(write, ans.capacity...)
 		if err == nil || !unsent(err) {
 			cost.Requests = 1
@@ -186,6 +194,9 @@ func (t *Table) send(ctx context.Context, operation string, write bool, request 
 		t.see(serverTimeOf(err), start)
 		return err
 	})
+	if write {
+		err = errs.WithOutcome(err, unclear)
+	}
 	return wrap(operation, t.schema.Name, err)
 }
 

@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -11,7 +12,7 @@ import (
 // errNotText reports a string with invalid bytes. JSON replaces these, so the string would not be read as it was written.
 var errNotText = fmt.Errorf("%w: a string that is not valid UTF-8", ErrInvalid)
 
-// checkValue refuses nil pointers, and text that is not valid UTF-8: it would be sent with replacement characters. Errors do not contain
+// checkValue refuses nil in place of values, and text that is not valid UTF-8: it would be sent with replacement characters. Errors do not contain
 // the value.
 func checkValue(av types.AttributeValue) error {
 	if rv := reflect.ValueOf(av); !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() {
@@ -20,8 +21,16 @@ func checkValue(av types.AttributeValue) error {
 	switch av := av.(type) {
 	case *types.AttributeValueMemberS:
 		return checkText(av.Value)
+	case *types.AttributeValueMemberN:
+		return checkText(av.Value)
 	case *types.AttributeValueMemberSS:
 		return checkText(av.Value...)
+	case *types.AttributeValueMemberNS:
+		return checkText(av.Value...)
+	case *types.AttributeValueMemberBS:
+		if slices.ContainsFunc(av.Value, func(b []byte) bool { return b == nil }) { // it would be sent as null
+			return fmt.Errorf("%w: a set with an element that is nil", ErrInvalid)
+		}
 	case *types.AttributeValueMemberL:
 		for _, v := range av.Value {
 			if err := checkValue(v); err != nil {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/internal/machine"
 )
 
@@ -73,8 +75,11 @@ func (t *Table) WriteOnce(ctx context.Context, token string, ops ...Op) error {
 	if err != nil {
 		return err
 	}
-	if len(token) == 0 || len(token) > 36 {
-		return fmt.Errorf("table: write: %w: a token has 1 to 36 characters, not %d", ErrInvalid, len(token))
+	if n := utf8.RuneCountInString(token); n == 0 || n > 36 {
+		return fmt.Errorf("table: write: %w: a token has 1 to 36 characters, not %d", ErrInvalid, n)
+	}
+	if !utf8.ValidString(token) { // the SDK would make two such tokens equal, and the second write would be lost
+		return fmt.Errorf("table: write: %w: a token that is not valid UTF-8", ErrInvalid)
 	}
 	return t.transact(ctx, token, list)
 }
@@ -178,16 +183,11 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 		}
 	}
-	unclear := false // whether a failed attempt may have been applied
-	err = t.send(ctx, operation, true, func(ctx context.Context) (answer, error) {
-		ans, err := request(ctx)
-		unclear = unclear || RequestMayBeApplied(err)
-		return ans, err
-	})
+	err = t.send(ctx, operation, true, request)
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
 		e := a.conditionError(failed.Item, err)
-		e.Repeated = unclear
+		e.Repeated, _ = errs.Outcome(err)
 		return nil, e
 	}
 	return item, err
@@ -217,7 +217,6 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 	// Check both clocks: the wall clock can be set, and the monotonic clock stops while a machine is suspended.
 	wall, mono := t.now().Round(0), t.machine.Now()
 	var last error
-	pending := false
 	err := t.send(ctx, "TransactWriteItems", true, func(ctx context.Context) (answer, error) {
 		if last != nil && max(t.now().Round(0).Sub(wall), machine.Since(t.machine, mono)) > tokenWindow {
 			// After the token's window, another attempt could apply the transaction a second time.
@@ -225,7 +224,7 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 		}
 		out, err := t.client.TransactWriteItems(ctx, in, once)
 		if err != nil {
-			last, pending = err, pending || RequestMayBeApplied(err)
+			last = err
 			return answer{}, err
 		}
 		return answer{out.ResultMetadata, out.ConsumedCapacity}, nil
@@ -238,7 +237,7 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 	for i, reason := range canceled.CancellationReasons {
 		if deref(reason.Code) == "ConditionalCheckFailed" && i < len(list) {
 			one := list[i].conditionError(reason.Item, err)
-			one.Pending = pending
+			one.Pending, _ = errs.Outcome(err)
 			failed = append(failed, one)
 		}
 	}

@@ -1,9 +1,11 @@
 package table_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 var errTaken = errors.New("taken")
@@ -156,9 +159,10 @@ func TestWriteOnce_AppliesOnce(t *testing.T) {
 		assert.ErrorAs(t, err, &mismatch)
 		require.NoError(t, f.WriteOnce(t.Context(), rand.Text(), add(1)))
 		assert.Equal(t, num("2"), f.get(t, "p", "s")["n"])
-		for _, bad := range []string{"", strings.Repeat("t", 37)} {
+		require.NoError(t, f.WriteOnce(t.Context(), rand.Text()+strings.Repeat("é", 10), add(1)), "characters, not bytes")
+		for _, bad := range []string{"", strings.Repeat("t", 37), strings.Repeat("é", 37), "a\xff"} {
 			f.faults.Script()
-			assert.ErrorIs(t, f.WriteOnce(t.Context(), bad, add(1)), table.ErrInvalid)
+			assert.ErrorIs(t, f.WriteOnce(t.Context(), bad, add(1)), table.ErrInvalid, "%q", bad)
 			assert.Empty(t, f.faults.Sent())
 		}
 	})
@@ -230,6 +234,9 @@ func TestWrite_RefusesBadOperationsBeforeAnythingIsSent(t *testing.T) {
 			{"zero change", []table.Op{table.Update(key("p", "s"), table.Change{})}, "empty attribute name"},
 			{"nil value", []table.Op{put.If(n.Equal(nil))}, "no value"},
 			{"typed nil value", []table.Op{put.If(n.Equal((*types.AttributeValueMemberS)(nil)))}, "is nil"},
+			{"nil in a set", []table.Op{put.If(n.Equal(&types.AttributeValueMemberBS{Value: [][]byte{{1}, nil}}))}, "is nil"},
+			{"nil key", []table.Op{table.Put(table.Item{"PartKey": (*types.AttributeValueMemberS)(nil), "SortKey": str("s")})}, `"PartKey" is not a string`},
+			{"nil table", []table.Op{put.In(nil)}, "a table that is nil"},
 			{"nil pointer", []table.Op{put.If(n.Equal((*int)(nil)))}, "no value"},
 			{"unsupported value", []table.Op{put.If(n.Equal(make(chan int)))}, "a chan int cannot be encoded"},
 		} {
@@ -333,6 +340,30 @@ func TestWrite_SurvivesLostAnswers(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestOp_PrintsNoKeysAndNoValues(t *testing.T) {
+	const canary = "canary"
+	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	v := table.Attr("v")
+	for want, op := range map[string]table.Op{
+		"delete":              table.Delete(key(canary, canary)),
+		"put on table app":    table.Put(table.Item{"pk": str(canary)}).In(tbl),
+		"update on table app": table.Update(key(canary, "s"), v.Set(canary)).If(v.Equal(canary)).With(table.Check(key(canary, "t"), v.Exists())).In(tbl),
+		"nothing":             {},
+	} {
+		assert.Equal(t, want, op.String())
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			for _, x := range []any{op, &op, []table.Op{op}, struct{ Op table.Op }{op}} {
+				assert.NotContains(t, fmt.Sprintf(verb, x), canary, verb)
+			}
+		}
+		var b bytes.Buffer
+		slog.New(slog.NewJSONHandler(&b, nil)).Info("op", "op", op, "list", []table.Op{op})
+		slog.New(slog.NewTextHandler(&b, nil)).Info("op", "op", op, "list", []table.Op{op})
+		assert.NotContains(t, b.String(), canary)
+	}
 }
 
 func TestOp_IsAValue(t *testing.T) {

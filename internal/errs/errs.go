@@ -78,3 +78,28 @@ func common(a, b string) string {
 	}
 	return a[:n]
 }
+
+// WithOutcome marks the error of a write by whether the write may have been applied all the same. Text and matches stay those of err. A
+// mark covers those inside err.
+func WithOutcome(err error, mayBeApplied bool) error {
+	if err == nil {
+		return nil
+	}
+	return &outcomeError{err, mayBeApplied}
+}
+
+// Outcome returns the mark of WithOutcome. known is false if err has none.
+func Outcome(err error) (mayBeApplied, known bool) {
+	var marked *outcomeError
+	if !errors.As(err, &marked) {
+		return false, false
+	}
+	return marked.mayBeApplied, true
+}
+
+type outcomeError struct {
+	error
+	mayBeApplied bool
+}
+
+func (e *outcomeError) Unwrap() error { return e.error }

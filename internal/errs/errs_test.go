@@ -54,3 +54,19 @@ func TestJoin_MakesOneLine(t *testing.T) {
 	assert.NoError(t, errs.Join(nil, nil))
 	assert.NoError(t, errs.Join())
 }
+
+func TestWithOutcome_MarksAnErrorAndChangesNothingElse(t *testing.T) {
+	for _, may := range []bool{true, false} {
+		err := errs.WithOutcome(fmt.Errorf("write: %w", io.EOF), may)
+		assert.EqualError(t, err, "write: EOF")
+		assert.ErrorIs(t, err, io.EOF)
+		got, known := errs.Outcome(fmt.Errorf("outside: %w", err))
+		assert.Equal(t, may, got)
+		assert.True(t, known)
+		got, _ = errs.Outcome(errs.WithOutcome(err, !may))
+		assert.Equal(t, !may, got, "the outer mark counts")
+	}
+	assert.NoError(t, errs.WithOutcome(nil, true))
+	_, known := errs.Outcome(io.EOF)
+	assert.False(t, known)
+}

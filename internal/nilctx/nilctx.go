@@ -13,8 +13,14 @@ func Checked(ctx context.Context, invalid error) context.Context {
 	if ctx != nil {
 		return ctx
 	}
-	return ended{fmt.Errorf("%w: nil context", invalid)}
+	return ended{nilError{invalid}}
 }
+
+// nilError equals each other one for the same error, so errors.Is finds one in another.
+type nilError struct{ invalid error }
+
+func (e nilError) Error() string { return fmt.Sprintf("%v: nil context", e.invalid) }
+func (e nilError) Unwrap() error { return e.invalid }
 
 // ended is a context that has ended from the start.
 type ended struct{ err error }

@@ -71,19 +71,35 @@ const (
 	capacityIndexes = "INDEXES"
 )
 
+// unitKind says what the units of an answer are spent on. Its values are the names of the members that hold them beside CapacityUnits.
+type unitKind string
+
+const (
+	bothKinds unitKind = "" // only transactions report reads and writes apart
+	readKind  unitKind = "ReadCapacityUnits"
+	writeKind unitKind = "WriteCapacityUnits"
+)
+
+func (k unitKind) write(o *object, units float64) {
+	o.number("CapacityUnits", units)
+	if k != bothKinds {
+		o.number(string(k), units)
+	}
+}
+
 // write writes the members of a ConsumedCapacity.
-func (u *usage) write(o *object, table, level string) {
+func (u *usage) write(o *object, table, level string, k unitKind) {
 	o.text("TableName", table)
-	o.number("CapacityUnits", u.total())
+	k.write(o, u.total())
 	if level != capacityIndexes {
 		return
 	}
-	o.object("Table", func(o *object) { o.number("CapacityUnits", u.table) })
-	writeIndexUnits(o, "GlobalSecondaryIndexes", u.global)
-	writeIndexUnits(o, "LocalSecondaryIndexes", u.local)
+	o.object("Table", func(o *object) { k.write(o, u.table) })
+	k.writeIndexes(o, "GlobalSecondaryIndexes", u.global)
+	k.writeIndexes(o, "LocalSecondaryIndexes", u.local)
 }
 
-func writeIndexUnits(o *object, name string, units map[string]float64) {
+func (k unitKind) writeIndexes(o *object, name string, units map[string]float64) {
 	var names []string
 	for n, v := range units {
 		if v > 0 {
@@ -96,7 +112,7 @@ func writeIndexUnits(o *object, name string, units map[string]float64) {
 	slices.Sort(names)
 	o.object(name, func(o *object) {
 		for _, n := range names {
-			o.object(n, func(o *object) { o.number("CapacityUnits", units[n]) })
+			o.object(n, func(o *object) { k.write(o, units[n]) })
 		}
 	})
 }
@@ -107,21 +123,21 @@ func wantsCapacity(level string) bool { return level == capacityTotal || level =
 func (c *call) consumed(o *object, t *table, u *usage) {
 	c.spent(t, u)
 	if level := c.capacityLevel(); wantsCapacity(level) {
-		o.object("ConsumedCapacity", func(o *object) { u.write(o, t.name, level) })
+		o.object("ConsumedCapacity", func(o *object) { u.write(o, t.name, level, bothKinds) })
 	}
 }
 
 func (c *call) capacityLevel() string { return c.in.text("ReturnConsumedCapacity") }
 
 // consumedByTable writes ConsumedCapacity for batches and transactions, as a list with one entry for each table.
-func (c *call) consumedByTable(o *object, order []*table, by map[*table]*usage) {
+func (c *call) consumedByTable(o *object, k unitKind, order []*table, by map[*table]*usage) {
 	for _, t := range order {
 		c.spent(t, by[t])
 	}
 	if level := c.capacityLevel(); wantsCapacity(level) {
 		o.list("ConsumedCapacity", len(order), func(b []byte, i int) []byte {
 			inner := object{b: append(b, '{')}
-			by[order[i]].write(&inner, order[i].name, level)
+			by[order[i]].write(&inner, order[i].name, level, k)
 			return inner.end()
 		})
 	}

@@ -9,8 +9,12 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
-// maxPlaceholder is the maximum length of a placeholder, including # or :.
-const maxPlaceholder = 255
+const (
+	// maxPlaceholder is the maximum length of a placeholder, including # or :.
+	maxPlaceholder = 255
+	// maxSubstitutions is the maximum size of a request's placeholders with their names and values.
+	maxSubstitutions = 2 << 20
+)
 
 // table returns the table that the request names.
 func (c *call) table(in *fields) (*table, error) {
@@ -47,11 +51,16 @@ func expressions(in *fields, params ...string) (*expr.Env, error) {
 		return nil, err
 	}
 	env := &expr.Env{}
-	if err := readNames(in, env); err != nil {
+	names, err := readNames(in, env)
+	if err != nil {
 		return nil, err
 	}
-	if err := readValues(in, env); err != nil {
+	values, err := readValues(in, env)
+	if err != nil {
 		return nil, err
+	}
+	if names+values > maxSubstitutions {
+		return nil, invalid("Combined size of ExpressionAttributeNames and ExpressionAttributeValues exceeds max size")
 	}
 	return env, in.err
 }
@@ -85,56 +94,66 @@ func missingExpressions(params []string) string {
 	return strings.Join(users, " and ") + " are null"
 }
 
-func readNames(in *fields, env *expr.Env) error {
+// readNames returns the size of the names and their placeholders.
+func readNames(in *fields, env *expr.Env) (size int, _ error) {
 	members := in.members("ExpressionAttributeNames")
 	if members == nil {
-		return nil
+		return 0, nil
 	}
 	if len(members) == 0 {
-		return invalid("ExpressionAttributeNames must not be empty")
+		return 0, invalid("ExpressionAttributeNames must not be empty")
 	}
 	env.Names = make(map[string]string, len(members))
 	for i := range members {
 		m := &members[i]
 		if err := checkPlaceholder("ExpressionAttributeNames", m.Name, '#'); err != nil {
-			return err
+			return 0, err
 		}
 		if m.Value.Kind != jsontree.String {
 			in.wrong(&m.Value)
-			return in.err
+			return 0, in.err
 		}
 		if err := attr.CheckName(m.Value.Text); err != nil {
-			return invalid("ExpressionAttributeNames contains invalid value: %s for key %s", err, m.Name)
+			return 0, invalid("ExpressionAttributeNames contains invalid value: %s for key %s", err, m.Name)
 		}
 		env.Names[m.Name] = m.Value.Text
+		size += len(m.Name) + len(m.Value.Text)
 	}
-	return nil
+	if size > maxSubstitutions {
+		return 0, invalid("ExpressionAttributeNames exceeds max size")
+	}
+	return size, nil
 }
 
-func readValues(in *fields, env *expr.Env) error {
+// readValues returns the size of the values and their placeholders.
+func readValues(in *fields, env *expr.Env) (size int, _ error) {
 	members := in.members("ExpressionAttributeValues")
 	if members == nil {
-		return nil
+		return 0, nil
 	}
 	if len(members) == 0 {
-		return invalid("ExpressionAttributeValues must not be empty")
+		return 0, invalid("ExpressionAttributeValues must not be empty")
 	}
 	env.Values = make(map[string]*attr.Value, len(members))
 	for i := range members {
 		m := &members[i]
 		if err := checkPlaceholder("ExpressionAttributeValues", m.Name, ':'); err != nil {
-			return err
+			return 0, err
 		}
 		v, err := attr.Decode(&m.Value)
 		if err != nil {
 			if api := asAPI(err); api.code == codeValidation {
-				return invalid("ExpressionAttributeValues contains invalid value: %s for key %s", api.message, m.Name)
+				return 0, invalid("ExpressionAttributeValues contains invalid value: %s for key %s", api.message, m.Name)
 			}
-			return err
+			return 0, err
 		}
 		env.Values[m.Name] = v
+		size += len(m.Name) + v.Size()
 	}
-	return nil
+	if size > maxSubstitutions {
+		return 0, invalid("ExpressionAttributeValues exceeds max size")
+	}
+	return size, nil
 }
 
 func checkPlaceholder(param, name string, first byte) error {
@@ -154,7 +173,11 @@ func checkPlaceholder(param, name string, first byte) error {
 
 // refuseMixed refuses a request that uses expressions and their older forms together.
 func refuseMixed(in *fields, legacy, modern []string) error {
-	old, now := given(in, legacy), given(in, modern)
+	return errMixed(given(in, legacy), given(in, modern))
+}
+
+// errMixed returns an error if a request has both kinds of parameters.
+func errMixed(old, now []string) error {
 	if len(old) == 0 || len(now) == 0 {
 		return nil
 	}

@@ -107,12 +107,13 @@ func transactWriteItems(c *call) ([]byte, error) {
 		u.add(w.commit(), transactionFactor)
 	}
 	c.remember(token)
-	return c.transactOutput(order, used), c.in.err
+	return c.transactOutput(writeKind, order, used, writes), c.in.err
 }
 
-func (c *call) transactOutput(order []*table, used map[*table]*usage) []byte {
+func (c *call) transactOutput(k unitKind, order []*table, used map[*table]*usage, written []*write) []byte {
 	o := newObject()
-	c.consumedByTable(o, order, used)
+	c.consumedByTable(o, k, order, used)
+	c.collectionMetricsByTable(o, written)
 	return o.end()
 }
 
@@ -174,6 +175,9 @@ func (c *call) runTransaction(writes []*write) error {
 		}
 		if err := w.run(); err != nil {
 			api := asAPI(err)
+			if api.whole {
+				return err
+			}
 			failed = true
 			if api.code == codeCondition {
 				reasons[i] = reason{code: reasonCondition, message: api.message, item: api.item}
@@ -271,7 +275,7 @@ func (c *call) answerAgain(writes []*write) ([]byte, error) {
 		}
 		u.table += transactionFactor * readUnits(size, true)
 	}
-	return c.transactOutput(order, reads), c.in.err
+	return c.transactOutput(readKind, order, reads, nil), c.in.err
 }
 
 // canonical returns the part of a request that must be the same each time a token is used, whatever the order of members.
@@ -345,10 +349,10 @@ func transactGetItems(c *call) ([]byte, error) {
 		return nil, invalid("Transaction payload size cannot exceed 4MB. Payload Size: %d", size)
 	}
 	o := newObject()
-	c.consumedByTable(o, order, used)
+	c.consumedByTable(o, readKind, order, used)
 	o.list("Responses", len(answers), func(b []byte, i int) []byte {
 		inner := object{b: append(b, '{')}
-		if answers[i] != nil {
+		if len(answers[i]) > 0 { // unlike GetItem, no Item if the projection selects nothing
 			inner.item("Item", answers[i])
 		}
 		return inner.end()

@@ -15,7 +15,8 @@
 //   - A number that its field cannot hold is an error, at any depth. So are NaN and infinity.
 //   - An embedded struct does not occupy an attribute name. A field of that name is stored as well, and the struct is
 //     not written a second time if another field has its type.
-//   - Embedded structs are encoded and decoded at any depth.
+//   - Embedded structs are encoded and decoded at any depth. One that encodes itself is refused, and so is an embedded
+//     pointer to an unexported struct with attributes, which could not be read back.
 //   - Pointers to pointers are encoded. A nil value of an interface type is omitted, or NULL if the tag has null.
 //   - Maps that are encoded as sets are written in sorted order. Sets of byte arrays are written with all their elements.
 //   - A binary that is shorter than its array leaves the rest zero. An element of a binary set that does not have the
@@ -72,6 +73,7 @@ type Struct struct {
 type Field struct {
 	place
 	name   string
+	typ    reflect.Type
 	flags  flags
 	isZero zeroFunc
 	encode encodeFunc
@@ -120,7 +122,7 @@ func (c *compiler) fields(l *layout) ([]*Field, error) {
 	}
 	for i := range l.members {
 		m := &l.members[i]
-		list[i] = &Field{place: m.place, name: m.name, flags: m.flags, isZero: c.zero(m.typ), encode: encoder(m)}
+		list[i] = &Field{place: m.place, name: m.name, typ: m.typ, flags: m.flags, isZero: c.zero(m.typ), encode: encoder(m)}
 	}
 	for i := range l.hidden {
 		encoder(&l.hidden[i])
@@ -203,6 +205,14 @@ func (s *Struct) Decode(item Item, v reflect.Value) error {
 		}
 	}
 	return nil
+}
+
+// Of returns the field in v, a value of the struct. It is zero if an embedded pointer on the way to it is nil.
+func (f *Field) Of(v reflect.Value) reflect.Value {
+	if fv := f.of(v); fv.IsValid() {
+		return fv
+	}
+	return reflect.Zero(f.typ)
 }
 
 // Encode returns the attribute value for v, a value of the field's type, or nil if v is omitted.

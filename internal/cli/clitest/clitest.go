@@ -4,8 +4,8 @@ package clitest
 import (
 	"bytes"
 	"io"
+	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,16 +13,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Build builds the command in the test's directory. The function that it returns runs the command with arguments, which are separated by
-// spaces, and returns its output and exit code.
-func Build(t *testing.T) func(args string) (stdout, stderr string, code int) {
+// asCommand is set in the environment of a test binary that runs as the command.
+const asCommand = "MORTISE_TEST_RUNS_AS_COMMAND"
+
+// Main is for TestMain of a command. It runs the tests, or main in a process that a function of [Self] has started.
+func Main(m *testing.M, main func()) {
+	if os.Getenv(asCommand) == "" {
+		os.Exit(m.Run())
+	}
+	main()
+	os.Exit(0)
+}
+
+// Self returns a function that runs the command under test with arguments, which are separated by spaces, and returns its output and exit
+// code. The process is the test binary itself, so nothing has to be built; TestMain has to call [Main].
+func Self(t *testing.T) func(args string) (stdout, stderr string, code int) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "command.exe")
-	build, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput() //nolint:gosec // a path of this test's
-	require.NoError(t, err, string(build))
+	path, err := os.Executable()
+	require.NoError(t, err)
 	return func(args string) (string, string, int) {
 		var out, complaints bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), path, strings.Fields(args)...) //nolint:gosec // built above
+		cmd := exec.CommandContext(t.Context(), path, strings.Fields(args)...) //nolint:gosec // the test itself
+		cmd.Env = append(os.Environ(), asCommand+"=1")
 		cmd.Stdout, cmd.Stderr = &out, &complaints
 		err := cmd.Run()
 		var exit *exec.ExitError

@@ -55,8 +55,8 @@ func guarding() []Mutant {
 		{
 			Name: "pending-refusal-is-final", Part: Guarding, File: "table/errors.go",
 			Breaks: "takes a refusal for final although an earlier attempt may have been applied",
-			Old:    `return slices.ContainsFunc(failed, func(f *ConditionError) bool { return f.Pending })`,
-			New:    `return slices.ContainsFunc(failed, func(*ConditionError) bool { return false })`,
+			Old:    "\tcase may, slices.ContainsFunc(failed, func(f *ConditionError) bool { return f.Repeated || f.Pending }):\n",
+			New:    "\tcase may && len(failed) == 0, slices.ContainsFunc(failed, func(*ConditionError) bool { return false }):\n",
 		},
 		{
 			Name: "late-commit", Part: Guarding, File: "lock/release.go",

@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 // The test that has killed a mutant before runs first, if there is one with that name. If it kills the mutant again,
@@ -32,7 +30,7 @@ func TestKillers_RunFirst(t *testing.T) {
 		{unused, Killer{"gone", "TestUnused"}, Killer{"twice", "TestUnused"}, []string{"twice"}},
 		{unused, Killer{}, Killer{"twice", "TestUnused"}, []string{"sum", "twice"}},
 	}
-	for _, tc := range cases[:testkit.IfShort(2, len(cases))] {
+	for _, tc := range cases {
 		var all []string
 		results, err := Run(t.Context(), Config{
 			Root: dir, Mutants: []Mutant{tc.mutant}, Packages: []string{"twice", "sum"}, First: map[string]Killer{tc.mutant.Name: tc.first},

@@ -92,7 +92,7 @@ func TestWorkload_PlaysItsRoundsAndItsSeed(t *testing.T) {
 func TestTwin_IsPlayedInsteadOfTheWorkload(t *testing.T) {
 	histories, played := map[string]string{}, 0
 	for i, load := range sim.Workloads() {
-		if i%testkit.Sized(6, 3, 1) != 0 {
+		if i%testkit.Sized(12, 3, 1) != 0 {
 			continue
 		}
 		o := sim.Options{Seed: 1, Rounds: .4, History: true}

@@ -116,8 +116,13 @@ func unanswered(err error) bool {
 
 // WithCause adds to the error of a request why its context ended, if it did.
 func WithCause(ctx context.Context, err error) error {
-	if ctx.Err() == nil || errors.Is(err, ctx.Err()) && errors.Is(err, context.Cause(ctx)) {
+	switch {
+	case ctx.Err() == nil:
 		return err
+	case !errors.Is(err, context.Cause(ctx)):
+		return fmt.Errorf("%w; last attempt: %w", clock.Cause(ctx), err)
+	case !errors.Is(err, ctx.Err()):
+		return fmt.Errorf("%w: %w", err, ctx.Err())
 	}
-	return fmt.Errorf("%w; last attempt: %w", clock.Cause(ctx), err)
+	return err
 }

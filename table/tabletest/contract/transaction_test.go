@@ -135,6 +135,22 @@ func TestTransaction_IsCancelledByAnUpdateOfAKey(t *testing.T) {
 	})
 }
 
+// An empty key of an index refuses the request, while values of another type
+// cancel it.
+func TestTransaction_IsRefusedForAnEmptyIndexKey(t *testing.T) {
+	const empty = "The AttributeValue for a key attribute cannot contain an empty string value."
+	onTable(t, func(tb table) {
+		u := tb.txSet("b", "", "")
+		u.Update.UpdateExpression = ptr("SET gpk = :x")
+		_, err := tb.transact("", tb.txPut("a", nil, ""), tb.txCheck("c", "attribute_exists(pk)"), u)
+		text := "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. " + empty
+		tb.exactly(err, "ValidationException", text, text)
+		_, err = tb.transact("", tb.txPut("a", nil, ""), tb.txPut("b", document{"gpk": ""}, ""))
+		tb.refused(err, "One or more parameter values are not valid. A value specified for a secondary index key is not supported. "+empty)
+		assert.Empty(tb, tb.get("a"), "nothing written")
+	})
+}
+
 func TestTransaction_TakesAHundredActions(t *testing.T) {
 	onTable(t, func(tb table) {
 		var all []action
@@ -198,6 +214,31 @@ func TestTransaction_ReadsInOrder(t *testing.T) {
 		same(tb, item(document{"x": 2}), out.Responses[0].Item)
 		assert.Empty(tb, out.Responses[1].Item)
 		same(tb, item(document{"x": 1}), out.Responses[2].Item)
+	})
+}
+
+// A projection of nothing that the item has leaves out the item, unlike that
+// of GetItem and BatchGetItem. DynamoDB Local returns an empty one everywhere.
+func TestTransaction_ReadsNoItemIfTheProjectionIsEmpty(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", nil)
+		nothing := ptr("x")
+		out, err := tb.TransactGetItems(tb.ctx(), &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{
+			{Get: &types.Get{TableName: tb.name, Key: key("a"), ProjectionExpression: nothing}},
+		}})
+		require.NoError(tb, err)
+		require.Len(tb, out.Responses, 1)
+		assert.Equal(tb, tb.local(), out.Responses[0].Item != nil)
+		assert.Empty(tb, out.Responses[0].Item)
+
+		one, err := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: tb.name, Key: key("a"), ProjectionExpression: nothing})
+		require.NoError(tb, err)
+		assert.NotNil(tb, one.Item)
+		batch, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+			*tb.name: {Keys: []map[string]types.AttributeValue{key("a")}, ProjectionExpression: nothing},
+		}})
+		require.NoError(tb, err)
+		assert.Equal(tb, []map[string]types.AttributeValue{{}}, batch.Responses[*tb.name])
 	})
 }
 

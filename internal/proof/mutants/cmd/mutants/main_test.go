@@ -22,6 +22,8 @@ func parsed(args ...string) (settings, error) {
 	return parse(f, args)
 }
 
+func TestMain(m *testing.M) { clitest.Main(m, main) }
+
 func TestParse_ReadsArguments(t *testing.T) {
 	s, err := parsed()
 	require.NoError(t, err)
@@ -70,7 +72,7 @@ func TestSuites_BeginWithThoseOfTheProtocol(t *testing.T) {
 }
 
 func TestCommand_TellsOfAWrongCallInOneLine(t *testing.T) {
-	clitest.Calls(t, clitest.Build(t), "mutants", "-search workloads")
+	clitest.Calls(t, clitest.Self(t), "mutants", "-search workloads")
 }
 
 func TestList_HasTheSelectedMutants(t *testing.T) {

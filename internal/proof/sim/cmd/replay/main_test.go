@@ -22,6 +22,8 @@ func parsed(t *testing.T, args string) settings {
 	return s
 }
 
+func TestMain(m *testing.M) { clitest.Main(m, main) }
+
 // Show prints the world, its processes, the picture, the events and the result.
 func TestShow_PrintsTheWorld(t *testing.T) {
 	var out bytes.Buffer
@@ -91,7 +93,7 @@ func TestDigests_HaveALineForEachSeed(t *testing.T) {
 
 // The error for a wrong call is one line, and help is not a failure.
 func TestCommand_TellsOfAWrongCallInOneLine(t *testing.T) {
-	run := clitest.Build(t)
+	run := clitest.Self(t)
 	out, complaints, code := run("-workload unique -seed 3 -rounds .2")
 	assert.Equal(t, []any{0, ""}, []any{code, complaints})
 	assert.Contains(t, out, "No violations.\n")

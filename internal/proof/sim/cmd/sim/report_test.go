@@ -21,6 +21,8 @@ func played(seed uint64, violations ...string) sim.Result {
 	}
 }
 
+func TestMain(m *testing.M) { clitest.Main(m, main) }
+
 // Progress tells how much is left. A violation comes once, with the command that shows it.
 func TestReport_TellsProgressAndViolations(t *testing.T) {
 	var out bytes.Buffer
@@ -72,7 +74,7 @@ func TestPlan_GoesOnAfterABrokenWorld(t *testing.T) {
 
 // The error for a wrong call is one line, and help is not a failure.
 func TestCommand_TellsOfAWrongCallInOneLine(t *testing.T) {
-	run := clitest.Build(t)
+	run := clitest.Self(t)
 	out, complaints, code := run("-workload unique -seeds 2 -from 3 -rounds .2")
 	assert.Equal(t, []any{0, ""}, []any{code, complaints})
 	assert.Contains(t, out, "2 worlds from seed 3 on")

@@ -17,6 +17,8 @@ func parsed(args string) (soak.Config, error) {
 	return parse(flag.NewFlagSet("soak", flag.ContinueOnError), strings.Fields(args))
 }
 
+func TestMain(m *testing.M) { clitest.Main(m, main) }
+
 func TestParse_ReadsArguments(t *testing.T) {
 	config, err := parsed("-minutes .5 -seed 7 -workers 2 -faults 0 -calm 1s")
 	require.NoError(t, err)
@@ -40,5 +42,5 @@ func TestParse_ReadsArguments(t *testing.T) {
 }
 
 func TestCommand_TellsOfAWrongCallInOneLine(t *testing.T) {
-	clitest.Calls(t, clitest.Build(t), "soak", "-unguarded")
+	clitest.Calls(t, clitest.Self(t), "soak", "-unguarded")
 }
