@@ -219,7 +219,7 @@ func (m *Migrator) read(ctx context.Context) (*snapshot, error) {
 // the records again after the lock, since a migration that was running may have ended before the lock was read.
 func (m *Migrator) readLive(ctx context.Context) (*snapshot, error) {
 	before, err := m.read(ctx)
-	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(before.records)), (Record).running) {
+	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(before.records)), Record.running) {
 		return before, err
 	}
 	holder, err := m.holder(ctx)

@@ -371,7 +371,6 @@ func TestJudge_GoesByWhatBecameOfTheTransaction(t *testing.T) {
 		"the guard, after a lost answer":        {refused(true, 2), exitLost},
 		"its own condition, after a lost one":   {refused(true, 0), exitUnknown},
 		"no answer":                             {&table.Error{Kind: table.ErrUnreachable}, exitUnknown},
-		"no permission":                         {&table.Error{Kind: table.ErrDenied}, exitFailure},
 		"DynamoDB does not like the expression": {&table.Error{Kind: table.ErrInvalid}, exitFailure},
 	} {
 		d, err := judge(t.Context(), tt.err, 2)

@@ -95,6 +95,19 @@ func judged(t *testing.T, first, others tabletest.FaultKind) (d writeDocument, c
 	return d, code, applied
 }
 
+// A transaction of which every attempt was refused was not applied.
+func TestWrite_TakesARefusalOfEachAttemptForWhatItIs(t *testing.T) {
+	for name, kind := range map[string]tabletest.FaultKind{"throttled": tabletest.Throttle, "denied": tabletest.ExpiredCredentials} {
+		t.Run(name, func(t *testing.T) {
+			d, code, applied := judged(t, kind, kind)
+			assert.False(t, applied)
+			assert.Equal(t, exitFailure, code)
+			assert.False(t, d.Unknown)
+			assert.NotContains(t, d.Error, "may have been applied")
+		})
+	}
+}
+
 // A result that cannot be shown is still the result.
 func TestWrite_TellsWhatHappenedIfItsOutputFails(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
