@@ -7,13 +7,15 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
-// MaxDepth is the maximum number of levels of nested values, the attribute itself included.
+// MaxDepth is the maximum number of levels of nested values in an item, the attribute itself included. On the last level there is no list
+// or map, not even an empty one. A value that is not in an item may have one level more.
 const MaxDepth = 32
 
 const (
 	errEmptyValue = InvalidError("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
 	errManyTypes  = InvalidError("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 	errNesting    = InvalidError("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit")
+	errDeepUpdate = InvalidError("Nesting Levels have exceeded supported limits")
 	errBase64     = MalformedError("Invalid binary value")
 	prefix        = "One or more parameter values were invalid: "
 )
@@ -55,8 +57,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Decode reads one value in the protocol's form, {"S": "…"}.
-func Decode(n *jsontree.Node) (*Value, error) { return decode(n, 1) }
+// Decode reads one value in the protocol's form, {"S": "…"}, that is not in an item.
+func Decode(n *jsontree.Node) (*Value, error) { return decode(n, 0) }
 
 func unexpected(n *jsontree.Node) error {
 	if n.Kind == jsontree.Array || n.Kind == jsontree.Object {
@@ -88,7 +90,7 @@ func decode(n *jsontree.Node, depth int) (*Value, error) {
 	if found == nil {
 		return nil, errEmptyValue
 	}
-	if depth > MaxDepth {
+	if depth >= MaxDepth && kind.nests() {
 		return nil, errNesting
 	}
 	return decodeKind(kind, &found.Value, depth)

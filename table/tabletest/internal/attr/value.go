@@ -89,6 +89,9 @@ func KindOf(name string) Kind {
 // IsSet reports whether the kind is one of the three sets.
 func (k Kind) IsSet() bool { return k >= SS }
 
+// nests reports whether values of the kind contain values of any kind.
+func (k Kind) nests() bool { return k == M || k == L }
+
 // Element returns the kind of a set's elements, or 0.
 func (k Kind) Element() Kind {
 	if k.IsSet() {
@@ -156,19 +159,19 @@ func (v *Value) Brief() string {
 	return v.Kind.String() + ":" + text
 }
 
-// CheckDepth refuses an item that nests deeper than MaxDepth.
+// CheckDepth refuses an updated item that nests deeper than MaxDepth.
 func (it Item) CheckDepth() error {
 	for _, v := range it {
 		if v.deeper(MaxDepth) {
-			return errNesting
+			return errDeepUpdate
 		}
 	}
 	return nil
 }
 
-// deeper reports whether the value has more than levels levels.
+// deeper reports whether the value has more than levels levels, or a list or map on the last of them.
 func (v *Value) deeper(levels int) bool {
-	if levels == 0 {
+	if levels == 1 && v.Kind.nests() {
 		return true
 	}
 	switch v.Kind {

@@ -65,13 +65,13 @@ func TestDecode_RefusesWhatIsNoValue(t *testing.T) {
 		{`{"BOOL":"true"}`, "cannot be converted"},
 		{`{"B":"?"}`, "binary"},
 		{`{"L":[null]}`, "null AttributeValue"},
-		{strings.Repeat(`{"L":[`, 32) + `{"S":"x"}` + strings.Repeat(`]}`, 32), "Nesting Levels"},
+		{strings.Repeat(`{"L":[`, 32) + `{"M":{}}` + strings.Repeat(`]}`, 32), "Nesting Levels"},
 	} {
 		_, err := decode(t, tt.src)
 		require.ErrorContains(t, err, tt.want, tt.src)
 	}
-	_, err := decode(t, strings.Repeat(`{"L":[`, 31)+`{"S":"x"}`+strings.Repeat(`]}`, 31))
-	require.NoError(t, err, "32 levels are allowed")
+	_, err := decode(t, strings.Repeat(`{"L":[`, 32)+`{"S":"x"}`+strings.Repeat(`]}`, 32))
+	require.NoError(t, err, "32 lists are allowed outside of items")
 }
 
 // The sizes were measured on DynamoDB Local, where one more byte costs one more write unit.
