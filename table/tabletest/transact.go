@@ -349,7 +349,7 @@ func transactGetItems(c *call) ([]byte, error) {
 	c.consumedByTable(o, readKind, order, used)
 	o.list("Responses", len(answers), func(b []byte, i int) []byte {
 		inner := object{b: append(b, '{')}
-		if answers[i] != nil {
+		if len(answers[i]) > 0 { // unlike GetItem, no Item if the projection selects nothing
 			inner.item("Item", answers[i])
 		}
 		return inner.end()

@@ -201,6 +201,31 @@ func TestTransaction_ReadsInOrder(t *testing.T) {
 	})
 }
 
+// A projection of nothing that the item has leaves out the item, unlike that
+// of GetItem and BatchGetItem. DynamoDB Local returns an empty one everywhere.
+func TestTransaction_ReadsNoItemIfTheProjectionIsEmpty(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", nil)
+		nothing := ptr("x")
+		out, err := tb.TransactGetItems(tb.ctx(), &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{
+			{Get: &types.Get{TableName: tb.name, Key: key("a"), ProjectionExpression: nothing}},
+		}})
+		require.NoError(tb, err)
+		require.Len(tb, out.Responses, 1)
+		assert.Equal(tb, tb.local(), out.Responses[0].Item != nil)
+		assert.Empty(tb, out.Responses[0].Item)
+
+		one, err := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: tb.name, Key: key("a"), ProjectionExpression: nothing})
+		require.NoError(tb, err)
+		assert.NotNil(tb, one.Item)
+		batch, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+			*tb.name: {Keys: []map[string]types.AttributeValue{key("a")}, ProjectionExpression: nothing},
+		}})
+		require.NoError(tb, err)
+		assert.Equal(tb, []map[string]types.AttributeValue{{}}, batch.Responses[*tb.name])
+	})
+}
+
 func TestTransaction_FailsOnAMissingTable(t *testing.T) {
 	onTable(t, func(tb table) {
 		a := tb.txPut("a", nil, "")
