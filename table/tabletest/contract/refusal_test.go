@@ -174,26 +174,49 @@ func TestAttributeNames_HaveLimits(t *testing.T) {
 	})
 }
 
+// The service reads exponents of up to 64 bits, and checks that of a zero.
+// DynamoDB Local reads 32 bits, and checks no zero.
 func TestNumbers_AreRefusedInTheServicesWords(t *testing.T) {
+	const (
+		overflow  = "Number overflow. Attempting to store a number with magnitude larger than supported range"
+		underflow = "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+		accepted  = ""
+	)
 	for _, tc := range []struct{ number, service, local string }{
 		{"", "The parameter cannot be converted to a numeric value", "cannot be converted into a number"},
 		{"abc", "The parameter cannot be converted to a numeric value: abc", "cannot be converted into a number"},
 		{strings.Repeat("1", 39), "Attempting to store more than 38 significant digits in a Number", "supports precision up to 38 digits"},
+		{"1e99999999999", overflow, "cannot be converted into a number"},
+		{"1e-99999999999", underflow, "cannot be converted into a number"},
+		{"1e9223372036854775807", overflow, "cannot be converted into a number"},
+		{"1e9223372036854775808", "The parameter cannot be converted to a numeric value: 1e9223372036854775808", "cannot be converted into a number"},
+		{"0e126", overflow, accepted},
+		{"0e-131", underflow, accepted},
 	} {
 		t.Run(tc.number, func(t *testing.T) {
 			onTable(t, func(tb table) {
 				_, err := tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: tb.name, Item: keyed("i", document{"n": number(tc.number)})})
+				if tb.local() && tc.local == accepted {
+					require.NoError(tb, err)
+					return
+				}
 				tb.exactly(err, "ValidationException", tc.service, tc.local)
 			})
 		})
 	}
+	t.Run("zeros", func(t *testing.T) {
+		onTable(t, func(tb table) {
+			tb.put("i", document{"a": number("0e125"), "b": number("0e-130"), "c": number("0.000"), "d": number("-0E+3")})
+			tb.holds("i", document{"a": 0, "b": 0, "c": 0, "d": 0})
+		})
+	})
 	t.Run("sum", func(t *testing.T) {
 		onTable(t, func(tb table) {
 			_, err := tb.UpdateItem(tb.ctx(), &dynamodb.UpdateItemInput{
 				TableName: tb.name, Key: key("i"), UpdateExpression: ptr("SET n = :a + :b"),
 				ExpressionAttributeValues: values(document{"a": number("1e50"), "b": 1}),
 			})
-			tb.exactly(err, "ValidationException", "Number overflow. Attempting to store a number with magnitude larger than supported range", "supports precision up to 38 digits")
+			tb.exactly(err, "ValidationException", overflow, "supports precision up to 38 digits")
 		})
 	})
 }

@@ -2,7 +2,6 @@ package attr
 
 import (
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 
@@ -17,12 +16,12 @@ const (
 )
 
 const (
-	errNotNumber  = InvalidError("The parameter cannot be converted to a numeric value")
-	errOverflow   = InvalidError("Number overflow. Attempting to store a number with magnitude larger than supported range")
-	errUnderflow  = InvalidError("Number underflow. Attempting to store a number with magnitude smaller than supported range")
-	errDigits     = InvalidError("Attempting to store more than 38 significant digits in a Number")
-	maxIntDigits  = 18 // integers with so many digits fit into an int64, and so does the sum of two
-	exponentLimit = math.MaxInt32
+	errNotNumber = InvalidError("The parameter cannot be converted to a numeric value")
+	errOverflow  = InvalidError("Number overflow. Attempting to store a number with magnitude larger than supported range")
+	errUnderflow = InvalidError("Number underflow. Attempting to store a number with magnitude smaller than supported range")
+	errDigits    = InvalidError("Attempting to store more than 38 significant digits in a Number")
+	maxIntDigits = 18      // integers with so many digits fit into an int64, and so does the sum of two
+	farExponent  = 1 << 40 // out of the range by more digits than a request has
 )
 
 // Number is a decimal number in canonical form: 0.digits × 10^exp, where digits neither begins nor ends with a zero. The zero value is 0.
@@ -46,7 +45,11 @@ func ParseNumber(s string) (Number, error) {
 		return Number{}, errNotNumber + InvalidError(": "+s)
 	}
 	whole, frac, _ := strings.Cut(mantissa, ".")
-	return newNumber(neg, whole+frac, int64(len(whole))+exp)
+	n, err := newNumber(neg, whole+frac, int64(len(whole))+exp)
+	if err == nil && n.digits == "" {
+		err = checkRange(exp) // of a zero, the exponent is checked as it is written
+	}
+	return n, err
 }
 
 // parseShort is the fast path for almost all numbers: plain integers of at most 18 digits. It returns false for others.
@@ -100,10 +103,21 @@ func splitNumber(s string) (neg bool, mantissa string, exp int64, ok bool) {
 		text = text[1:]
 	}
 	exp, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || exp > exponentLimit || exp < -exponentLimit || strings.ContainsAny(text, "_") {
+	if err != nil || strings.ContainsAny(text, "_") {
 		return false, "", 0, false
 	}
-	return neg, mantissa, exp, true
+	return neg, mantissa, min(max(exp, -farExponent), farExponent), true
+}
+
+// checkRange refuses the exponent of a number's first digit if it is out of range.
+func checkRange(exp int64) error {
+	switch {
+	case exp > maxExponent:
+		return errOverflow
+	case exp < minExponent:
+		return errUnderflow
+	}
+	return nil
 }
 
 // newNumber returns 0.digits × 10^exp in canonical form, and checks the limits.
@@ -114,12 +128,10 @@ func newNumber(neg bool, digits string, exp int64) (Number, error) {
 	if trimmed == "" {
 		return Number{}, nil
 	}
-	switch {
-	case exp-1 > maxExponent:
-		return Number{}, errOverflow
-	case exp-1 < minExponent:
-		return Number{}, errUnderflow
-	case len(trimmed) > maxDigits:
+	if err := checkRange(exp - 1); err != nil {
+		return Number{}, err
+	}
+	if len(trimmed) > maxDigits {
 		return Number{}, errDigits
 	}
 	return Number{digits: trimmed, exp: int32(exp), neg: neg}, nil
