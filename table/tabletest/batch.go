@@ -96,6 +96,9 @@ func unprocessedGet(o *object, n *jsontree.Node, keys []*jsontree.Node) {
 
 // readBatchGet reads the parts of all tables and then looks up the tables.
 func (c *call) readBatchGet(members []jsontree.Member) ([]*batchPart, error) {
+	if err := refuseMixedTables(members); err != nil {
+		return nil, err
+	}
 	total := 0
 	parts := make([]*batchPart, len(members))
 	for i := range members {
@@ -128,11 +131,23 @@ func (c *call) readBatchGet(members []jsontree.Member) ([]*batchPart, error) {
 	return parts, nil
 }
 
+// refuseMixedTables is refuseMixed for a BatchGetItem, where one table can have an expression and another one the older form.
+func refuseMixedTables(members []jsontree.Member) error {
+	var old, now []string
+	for i := range members {
+		f := fields{n: &members[i].Value}
+		if f.has("AttributesToGet") {
+			old = []string{"AttributesToGet"}
+		}
+		if f.has("ProjectionExpression") {
+			now = []string{"ProjectionExpression"}
+		}
+	}
+	return errMixed(old, now)
+}
+
 func readBatchPart(m *jsontree.Member) (*batchPart, error) {
 	f := fields{n: &m.Value}
-	if err := refuseMixed(&f, []string{"AttributesToGet"}, []string{"ProjectionExpression"}); err != nil {
-		return nil, err
-	}
 	proj, err := readProjecting(&f)
 	if err != nil {
 		return nil, err

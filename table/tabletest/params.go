@@ -173,7 +173,11 @@ func checkPlaceholder(param, name string, first byte) error {
 
 // refuseMixed refuses a request that uses expressions and their older forms together.
 func refuseMixed(in *fields, legacy, modern []string) error {
-	old, now := given(in, legacy), given(in, modern)
+	return errMixed(given(in, legacy), given(in, modern))
+}
+
+// errMixed returns an error if a request has both kinds of parameters.
+func errMixed(old, now []string) error {
 	if len(old) == 0 || len(now) == 0 {
 		return nil
 	}

@@ -101,6 +101,20 @@ func TestBatchGet_RefusesBadRequests(t *testing.T) {
 	}
 }
 
+func TestBatchGet_RefusesExpressionsAndOlderParametersOfSeveralTables(t *testing.T) {
+	onTable(t, func(tb table) {
+		other := tb.withoutLocalIndex()
+		keys := []map[string]types.AttributeValue{key("a")}
+		for _, in := range []map[string]types.KeysAndAttributes{
+			{*tb.name: {Keys: keys, AttributesToGet: []string{"x"}, ProjectionExpression: ptr("x")}},
+			{*tb.name: {Keys: keys, AttributesToGet: []string{"x"}}, *other.name: {Keys: keys, ProjectionExpression: ptr("x")}},
+		} {
+			_, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: in})
+			tb.refused(err, "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {AttributesToGet} Expression parameters: {ProjectionExpression}")
+		}
+	})
+}
+
 func TestBatchGet_FailsOnAMissingTable(t *testing.T) {
 	onTable(t, func(tb table) {
 		_, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
