@@ -174,6 +174,28 @@ func TestAttributeNames_HaveLimits(t *testing.T) {
 	})
 }
 
+// The size is told only of conditions.
+func TestExpressions_HaveAMaximumSize(t *testing.T) {
+	const tooLarge = ": Expression size has exceeded the maximum allowed size;"
+	onTable(t, func(tb table) {
+		_, update := tb.UpdateItem(tb.ctx(), &dynamodb.UpdateItemInput{TableName: tb.name, Key: key("i"), UpdateExpression: ptr("REMOVE " + strings.Repeat("a", 4090))})
+		_, get := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: tb.name, Key: key("i"), ProjectionExpression: ptr(strings.Repeat("a", 4097))})
+		condition := "attribute_exists(" + strings.Repeat("a", 4079) + ")"
+		_, remove := tb.DeleteItem(tb.ctx(), &dynamodb.DeleteItemInput{TableName: tb.name, Key: key("i"), ConditionExpression: &condition})
+		_, scan := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, FilterExpression: &condition})
+		for text, err := range map[string]error{
+			"Invalid UpdateExpression" + tooLarge:                               update,
+			"Invalid ProjectionExpression" + tooLarge:                           get,
+			"Invalid ConditionExpression" + tooLarge + " expression size: 4097": remove,
+			"Invalid FilterExpression" + tooLarge + " expression size: 4097":    scan,
+		} {
+			tb.exactly(err, "ValidationException", text, text)
+		}
+		_, err := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: tb.name, Key: key("i"), ProjectionExpression: ptr(strings.Repeat("a", 4096))})
+		require.NoError(tb, err)
+	})
+}
+
 // The service reads exponents of up to 64 bits, and checks that of a zero.
 // DynamoDB Local reads 32 bits, and checks no zero.
 func TestNumbers_AreRefusedInTheServicesWords(t *testing.T) {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
@@ -13,6 +14,8 @@ const (
 	maxListIndex = 1<<31 - 1
 )
 
+const errLength = attr.InvalidError("Expression size has exceeded the maximum allowed size;")
+
 type parser struct{ *lexer }
 
 func newParser(src string) (*parser, error) {
@@ -20,7 +23,7 @@ func newParser(src string) (*parser, error) {
 		return nil, attr.InvalidError("The expression can not be empty;")
 	}
 	if len(src) > maxLength {
-		return nil, attr.Invalidf("Expression size has exceeded the maximum allowed size; expression size: %d", len(src))
+		return nil, errLength
 	}
 	return &parser{newLexer(src)}, nil
 }
@@ -34,6 +37,9 @@ func (p *parser) expect(k tokenKind) (token, error) {
 
 func parseCondition(src string) (*node, error) {
 	p, err := newParser(src)
+	if errors.Is(err, errLength) { // of conditions, the service also tells the size
+		return nil, attr.Invalidf("%s expression size: %d", err, len(src))
+	}
 	if err != nil {
 		return nil, err
 	}
