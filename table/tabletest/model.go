@@ -94,19 +94,19 @@ func flag(name string) shape.Field { return shape.May(name, shape.Bool()) }
 func itemModel() map[string]*shape.Shape {
 	table := func() shape.Field { return shape.Need("TableName", tableName()) }
 	key := func() shape.Field { return shape.Need("Key", shape.Item()) }
+	// These orders of members are those of Java hash maps of all members of an operation.
 	return map[string]*shape.Shape{
 		"PutItem": shape.Struct("PutItemInput",
-			returnValues(), consumedCapacity(), collectionMetrics(), table(), shape.Need("Item", shape.Item()),
-			conditionalOperator(), expected(), returnOnFailure(), text("ConditionExpression"), expressionValues(), expressionNames()),
+			returnValues(), conditionalOperator(), shape.Need("Item", shape.Item()), text("ConditionExpression"), returnOnFailure(),
+			expressionNames(), expressionValues(), expected(), consumedCapacity(), collectionMetrics(), table()),
 		"DeleteItem": shape.Struct("DeleteItemInput",
-			returnValues(), consumedCapacity(), collectionMetrics(), table(), key(),
-			conditionalOperator(), expected(), returnOnFailure(), text("ConditionExpression"), expressionValues(), expressionNames()),
+			returnValues(), conditionalOperator(), text("ConditionExpression"), returnOnFailure(),
+			expressionNames(), expressionValues(), expected(), consumedCapacity(), collectionMetrics(), key(), table()),
 		"UpdateItem": shape.Struct("UpdateItemInput",
-			consumedCapacity(), returnValues(), collectionMetrics(), table(), key(),
-			conditionalOperator(), expected(), attributeUpdates(), returnOnFailure(),
-			text("ConditionExpression"), text("UpdateExpression"), expressionValues(), expressionNames()),
+			text("ConditionExpression"), expressionNames(), expected(), consumedCapacity(), table(), returnValues(), conditionalOperator(),
+			returnOnFailure(), attributeUpdates(), expressionValues(), text("UpdateExpression"), collectionMetrics(), key()),
 		"GetItem": shape.Struct("GetItemInput",
-			consumedCapacity(), attributesToGet(), table(), key(), flag("ConsistentRead"), text("ProjectionExpression"), expressionNames()),
+			expressionNames(), flag("ConsistentRead"), text("ProjectionExpression"), attributesToGet(), consumedCapacity(), key(), table()),
 		"Query":              queryModel(),
 		"Scan":               scanModel(),
 		"BatchGetItem":       batchGetModel(),
@@ -156,7 +156,7 @@ func batchGetModel() *shape.Shape {
 	keys := shape.Struct("KeysAndAttributes",
 		shape.Need("Keys", shape.List(shape.Item()).AtLeast(1).AtMost(maxBatchGet).Terse()), attributesToGet(),
 		flag("ConsistentRead"), text("ProjectionExpression"), expressionNames())
-	return shape.Struct("BatchGetItemInput", consumedCapacity(), batchTables(shape.Map("KeysAndAttributes", keys)))
+	return shape.Struct("BatchGetItemInput", batchTables(shape.Map("KeysAndAttributes", keys)), consumedCapacity())
 }
 
 func batchWriteModel() *shape.Shape {
@@ -171,8 +171,9 @@ func batchWriteModel() *shape.Shape {
 func transactGetModel() *shape.Shape {
 	get := shape.Struct("Get",
 		shape.Need("Key", shape.Item()), shape.Need("TableName", tableName()), text("ProjectionExpression"), expressionNames())
-	return shape.Struct("TransactGetItemsInput", consumedCapacity(),
-		shape.Need("TransactItems", shape.List(shape.Struct("TransactGetItem", shape.Need("Get", get))).AtLeast(1).AtMost(maxActions)))
+	return shape.Struct("TransactGetItemsInput",
+		shape.Need("TransactItems", shape.List(shape.Struct("TransactGetItem", shape.Need("Get", get))).AtLeast(1).AtMost(maxActions)),
+		consumedCapacity())
 }
 
 func transactWriteModel() *shape.Shape {
@@ -186,9 +187,9 @@ func transactWriteModel() *shape.Shape {
 		action("Put", shape.Need("Item", shape.Item()), text("ConditionExpression")),
 		action("Delete", key, text("ConditionExpression")),
 		action("Update", key, shape.Need("UpdateExpression", shape.Text()), text("ConditionExpression")))
-	return shape.Struct("TransactWriteItemsInput", consumedCapacity(), collectionMetrics(),
+	return shape.Struct("TransactWriteItemsInput",
 		shape.Need("TransactItems", shape.List(item).AtLeast(1).AtMost(maxActions)),
-		shape.May("ClientRequestToken", shape.Text().AtLeast(1).AtMost(maxToken)))
+		shape.May("ClientRequestToken", shape.Text().AtLeast(1).AtMost(maxToken)), consumedCapacity(), collectionMetrics())
 }
 
 // errNothing returns the error for a batch without requests, which has a text of its own.

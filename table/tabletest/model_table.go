@@ -88,8 +88,8 @@ func tableModel() map[string]*shape.Shape {
 		"CreateTable": shape.Struct("CreateTableInput", append([]shape.Field{
 			shape.Need("AttributeDefinitions", attributeDefinitions()), newTableName(),
 			shape.Need("KeySchema", keySchemaMembers().AtMost(2)),
-			shape.May("LocalSecondaryIndexes", shape.List(indexed("LocalSecondaryIndex", keySchemaMembers().AtMost(2)))),
 			shape.May("GlobalSecondaryIndexes", shape.List(indexed("GlobalSecondaryIndex", keySchemaMembers(), units(), limitMembers(), warmthMembers()))),
+			shape.May("LocalSecondaryIndexes", shape.List(indexed("LocalSecondaryIndex", keySchemaMembers().AtMost(2)))),
 			shape.May("Tags", tagMembers()),
 		}, settingsModel()...)...),
 		"UpdateTable": named("UpdateTable", append([]shape.Field{

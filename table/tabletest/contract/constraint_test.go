@@ -14,8 +14,13 @@ func TestConstraints_AreNamedTogether(t *testing.T) {
 		capacity = "Value 'INVALID' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]"
 		returns  = "Value 'INVALID' at 'returnValues' failed to satisfy constraint: Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]"
 		name     = "Value '' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 1"
+		key      = "Value null at 'key' failed to satisfy constraint: Member must not be null"
 		anything = ""
 	)
+	token := strings.Repeat("t", 37)
+	index := func(name string) string {
+		return `{"IndexName":"` + name + `","KeySchema":[{"AttributeName":"a","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}`
+	}
 	for _, tc := range []struct{ name, op, body, service, local string }{
 		{
 			"three parameters of a put", "PutItem",
@@ -26,6 +31,29 @@ func TestConstraints_AreNamedTogether(t *testing.T) {
 			"two parameters of an update", "UpdateItem",
 			`{"TableName":"TABLE","Key":{},"ReturnValues":"INVALID","ReturnConsumedCapacity":"INVALID"}`,
 			"2 validation errors detected: " + capacity + "; " + returns, anything,
+		},
+		{
+			"all of an update", "UpdateItem",
+			`{"TableName":"","UpdateExpression":"SET a = :a","ExpressionAttributeValues":{":a":{"S":"x"}},"ReturnConsumedCapacity":"INVALID","ReturnValues":"INVALID"}`,
+			"4 validation errors detected: " + capacity + "; " + name + "; " + returns + "; " + key, anything,
+		},
+		{
+			"no key and another operator", "UpdateItem",
+			`{"TableName":"TABLE","AttributeUpdates":{},"Expected":{"a":{"Exists":false},"b":{"Exists":false}},"ConditionalOperator":"XOR"}`,
+			"2 validation errors detected: Value 'XOR' at 'conditionalOperator' failed to satisfy constraint: Member must satisfy enum value set: [OR, AND]; " + key, anything,
+		},
+		{
+			"token of a transaction", "TransactWriteItems",
+			`{"TransactItems":[{"Delete":{"TableName":"TABLE","Key":{}}}],"ClientRequestToken":"` + token + `","ReturnConsumedCapacity":"INVALID","ReturnItemCollectionMetrics":"INVALID"}`,
+			"3 validation errors detected: Value '" + token + "' at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to 36; " +
+				capacity + "; " + metrics, anything,
+		},
+		{
+			"names of indexes", "CreateTable",
+			`{"TableName":"TABLE-2","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"}],"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}],` +
+				`"LocalSecondaryIndexes":[` + index("l1") + `],"GlobalSecondaryIndexes":[` + index("g1") + `]}`,
+			"2 validation errors detected: Value 'g1' at 'globalSecondaryIndexes.1.member.indexName' failed to satisfy constraint: Member must have length greater than or equal to 3; " +
+				"Value 'l1' at 'localSecondaryIndexes.1.member.indexName' failed to satisfy constraint: Member must have length greater than or equal to 3", anything,
 		},
 		{
 			"a parameter and the name of the table", "PutItem", `{"TableName":"","Item":{},"ReturnValues":"INVALID"}`,
