@@ -246,18 +246,18 @@ func (p *page) checkStart() error {
 		return nil
 	}
 	start, want := p.start, p.startAttrs()
+	errNames := invalid("%s: %s", badStart, keyMismatch)
+	if p.x != nil || p.c.op == "Query" {
+		errNames = invalid(badStart)
+	}
 	if len(start) != len(want) {
-		if p.x != nil {
-			return invalid(badStart)
-		}
-		return invalid("%s: %s", badStart, keyMismatch)
+		return errNames
 	}
 	for _, a := range want {
-		v, ok := start[a.name]
-		if !ok || v.Kind != a.kind {
-			if p.x != nil && !ok {
-				return invalid(badStart)
-			}
+		switch v, ok := start[a.name]; {
+		case !ok:
+			return errNames
+		case v.Kind != a.kind:
 			return invalid("%s: %s", badStart, keyMismatch)
 		}
 	}

@@ -19,7 +19,8 @@ func TestStartKey_ThatIsNoKeyIsRefused(t *testing.T) {
 		start          document
 		service, local string
 	}{
-		{"half a key", nil, d{"pk": "p"}, schema, "Exclusive Start Key must have same size"},
+		{"half a key", nil, d{"pk": "p"}, in, "Exclusive Start Key must have same size"},
+		{"another attribute", nil, d{"pk": "p", "x": "y"}, in, in},
 		{"another type", nil, d{"pk": "p", "sk": 1}, schema, "Type mismatch for attribute"},
 		{"another partition", nil, d{"pk": "q", "sk": "s"}, "The provided starting key is outside query boundaries based on provided conditions", "does not match the range key predicate"},
 		{"half a key of an index", ptr("lsi"), d{"pk": "p", "sk": "s"}, in, "Exclusive Start Key must have same size"},
@@ -34,6 +35,13 @@ func TestStartKey_ThatIsNoKeyIsRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestStartKey_OfAScanThatIsNoKeyIsRefusedWithTheReason(t *testing.T) {
+	onTable(t, func(tb table) {
+		_, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, ExclusiveStartKey: item(document{"pk": "p"})})
+		tb.exactly(err, "ValidationException", "The provided starting key is invalid: The provided key element does not match the schema", "Exclusive Start Key must have same size")
+	})
 }
 
 // There is nothing to go on to in a partition of one item. DynamoDB Local
