@@ -43,6 +43,8 @@ type apiError struct {
 	// mismatch reports that a request does not fit a table's schema. In a transaction such an error is the reason for a cancellation,
 	// and not an error of the whole request.
 	mismatch bool
+	// whole is the opposite: in a transaction it refuses the request, although only the evaluation of an action shows it.
+	whole bool
 }
 
 // reason is the result of one action of a cancelled transaction.

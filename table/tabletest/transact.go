@@ -175,6 +175,9 @@ func (c *call) runTransaction(writes []*write) error {
 		}
 		if err := w.run(); err != nil {
 			api := asAPI(err)
+			if api.whole {
+				return err
+			}
 			failed = true
 			if api.code == codeCondition {
 				reasons[i] = reason{code: reasonCondition, message: api.message, item: api.item}

@@ -151,7 +151,9 @@ func (t *table) checkUpdated(item attr.Item) error {
 		for _, a := range x.keys.attrs() {
 			v, ok := item[a.name]
 			if ok && emptyNoun(v) != "" {
-				return invalid("One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value.", emptyNoun(v))
+				e := invalid("One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value.", emptyNoun(v))
+				e.whole = true
+				return e
 			}
 		}
 		if err := x.checkItem(item); err != nil {

@@ -135,6 +135,22 @@ func TestTransaction_IsCancelledByAnUpdateOfAKey(t *testing.T) {
 	})
 }
 
+// An empty key of an index refuses the request, while values of another type
+// cancel it.
+func TestTransaction_IsRefusedForAnEmptyIndexKey(t *testing.T) {
+	const empty = "The AttributeValue for a key attribute cannot contain an empty string value."
+	onTable(t, func(tb table) {
+		u := tb.txSet("b", "", "")
+		u.Update.UpdateExpression = ptr("SET gpk = :x")
+		_, err := tb.transact("", tb.txPut("a", nil, ""), tb.txCheck("c", "attribute_exists(pk)"), u)
+		text := "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. " + empty
+		tb.exactly(err, "ValidationException", text, text)
+		_, err = tb.transact("", tb.txPut("a", nil, ""), tb.txPut("b", document{"gpk": ""}, ""))
+		tb.refused(err, "One or more parameter values are not valid. A value specified for a secondary index key is not supported. "+empty)
+		assert.Empty(tb, tb.get("a"), "nothing written")
+	})
+}
+
 func TestTransaction_TakesAHundredActions(t *testing.T) {
 	onTable(t, func(tb table) {
 		var all []action
