@@ -134,11 +134,10 @@ func (t *table) readStream(c *call) error {
 	if err := firstError(in.err, f.err); err != nil {
 		return err
 	}
+	if enabled == (view == "") {
+		return errStreamView(c.op, enabled)
+	}
 	switch {
-	case enabled && view == "":
-		return invalid("Invalid StreamViewType: Stream ViewType must not be null or empty when enabling streams.")
-	case !enabled && view != "":
-		return invalid("Invalid StreamViewType: Stream StreamEnabled was false but a StreamViewType was present.")
 	case !enabled && t.stream.view == "" && c.op == "UpdateTable":
 		return invalid("Table has no stream to disable: TableName: %s", t.name)
 	case !enabled:
@@ -149,6 +148,19 @@ func (t *table) readStream(c *call) error {
 	}
 	t.stream = stream{view: view, label: c.now.UTC().Format("2006-01-02T15:04:05.000")}
 	return nil
+}
+
+// errStreamView returns the error for a stream without a view, or for a view without a stream.
+func errStreamView(op string, enabled bool) error {
+	switch {
+	case op == "CreateTable" && enabled:
+		return parameter("Table is being created with a stream enabled, UpdateViewType is required")
+	case op == "CreateTable":
+		return parameter("Table is being created with a stream disabled, UpdateViewType should not be specified")
+	case enabled:
+		return invalid("Invalid StreamViewType: Stream ViewType must not be null or empty when enabling streams.")
+	}
+	return invalid("Invalid StreamViewType: Stream StreamEnabled was false but a StreamViewType was present.")
 }
 
 func describeTable(c *call) ([]byte, error) {
@@ -327,20 +339,20 @@ func (t *table) createIndex(in, f *fields) error {
 	if err != nil {
 		return err
 	}
+	x, err := readIndex(f, defs, true) // the request defines all attributes of the index, even known ones
+	if err != nil {
+		return err
+	}
 	all := slices.Clone(t.attrs)
 	for _, d := range defs {
 		at := slices.IndexFunc(all, func(a keyAttr) bool { return a.name == d.name })
 		switch {
 		case at < 0:
 			all = append(all, d)
-		case all[at].kind != d.kind:
+		case all[at].kind != d.kind && x.keys.has(d.name): // other attributes keep their types
 			return parameter("Attributes cannot be redefined. Please check that your attribute has the same type as previously defined. Existing schema: Schema:[SchemaElement: key{%s:%s}] New schema: Schema:[SchemaElement: key{%s:%s}]",
 				d.name, all[at].kind, d.name, d.kind)
 		}
-	}
-	x, err := readIndex(f, defs, true) // the request defines all attributes of the index, even known ones
-	if err != nil {
-		return err
 	}
 	if err := x.readCapacity(f, target{onDemand: t.onDemand, fresh: true, updating: true}); err != nil {
 		return err

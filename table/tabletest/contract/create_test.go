@@ -49,6 +49,8 @@ func TestCreateTable_RefusesBadRequests(t *testing.T) {
 		{"projected names beside ALL", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"ALL","NonKeyAttributes":["x"]}`) + `]`, invalidParameter + "ProjectionType is ALL, but NonKeyAttributes is specified", ""},
 		{"nothing to include", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"INCLUDE"}`) + `]`, invalidParameter + "ProjectionType is INCLUDE, but NonKeyAttributes is not specified", ""},
 		{"a name included twice", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"INCLUDE","NonKeyAttributes":["x","y","x"]}`) + `]`, invalidParameter + "Duplicate attribute name in NonKeyAttributes: x", "Cannot have two attributes with the same name"},
+		{"a stream without a view", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"StreamSpecification":{"StreamEnabled":true}`, invalidParameter + "Table is being created with a stream enabled, UpdateViewType is required", "Invalid StreamViewType"},
+		{"a view without a stream", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"StreamSpecification":{"StreamEnabled":false,"StreamViewType":"NEW_IMAGE"}`, invalidParameter + "Table is being created with a stream disabled, UpdateViewType should not be specified", "Invalid StreamViewType"},
 		{"throughput of an index on demand", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, all+`,`+units) + `]`, invalidParameter + "ProvisionedThroughput should not be specified for index: one when BillingMode is PAY_PER_REQUEST", "-"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -102,6 +104,27 @@ func TestUpdateTable_RefusesBadRequests(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Definitions of attributes that are no keys of the new index are ignored.
+// DynamoDB Local refuses them if the types differ.
+func TestUpdateTable_IgnoresDefinitionsThatTheIndexDoesNotNeed(t *testing.T) {
+	onTable(t, func(tb table) {
+		err := tb.raw("UpdateTable", `{"TableName":"TABLE","AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"N"},{"AttributeName":"new","AttributeType":"S"},{"AttributeName":"unused","AttributeType":"S"}],`+
+			`"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"new","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]}`)
+		if tb.local() {
+			require.Error(tb, err)
+			return
+		}
+		require.NoError(tb, err)
+		out, err := tb.DescribeTable(tb.ctx(), &dynamodb.DescribeTableInput{TableName: tb.name})
+		require.NoError(tb, err)
+		kinds := map[string]string{}
+		for _, d := range out.Table.AttributeDefinitions {
+			kinds[*d.AttributeName] = string(d.AttributeType)
+		}
+		assert.Equal(tb, map[string]string{"gpk": "S", "gsk": "N", "lsk": "S", "new": "S", "pk": "S", "sk": "S"}, kinds)
+	})
 }
 
 // An update to the throughput that a table has is refused. DynamoDB Local
