@@ -81,7 +81,7 @@ func TestNesting_OfExpressionValuesHasOneLevelMore(t *testing.T) {
 			return err
 		}
 		for _, fits := range []any{within(32, "x"), within(31, document{})} {
-			conditionFailed(tb, up(fits))
+			_ = conditionFailed(tb, up(fits))
 			require.NoError(tb, query(fits))
 			codes, _ := cancelled(tb, check(fits))
 			assert.Equal(tb, []string{"ConditionalCheckFailed"}, codes)
