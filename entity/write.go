@@ -204,7 +204,7 @@ func (e *core) putOp(stamped reflect.Value, from *basis, create bool, s settleme
 	}
 	g := &guard{version: anyVersion, exists: before.IsValid(), match: m}
 	if p.version != nil {
-		g.version = version - 1
+		g.version, g.live = version-1, version > 1 // the value was read from a row, which must still be there
 	}
 	if before.IsValid() {
 		if g.seen, err = e.expectations(from); err != nil {

@@ -282,8 +282,18 @@ func TestWrite_ExpiredRowsAreInvisible(t *testing.T) {
 			_, err = orders.Update(ctx, Order{Tenant: "acme", ID: "1", Version: version}, entity.Set("note", "x"))
 			require.ErrorIs(t, err, entity.ErrNotFound)
 		}
-		_, err = orders.Put(ctx, Order{Tenant: "acme", ID: "1", Version: 9})
-		require.ErrorIs(t, err, entity.ErrNotFound)
+		later := created
+		later.Expires = f.clock.now().Add(time.Minute)
+		for _, version := range []int64{1, 9} {
+			later.Version = version
+			_, err = orders.Put(ctx, later)
+			require.ErrorIs(t, err, entity.ErrNotFound)
+			require.ErrorIs(t, f.Write(ctx, orders.PutOp(later)), entity.ErrNotFound)
+		}
+		f.faults.Script(faulty.DropReply)
+		kept.Expires = f.clock.now()
+		_, err = orders.Put(ctx, kept)
+		require.NoError(t, err, "a row that is written as expired is recognised")
 		put, err := orders.Put(ctx, Order{Tenant: "acme", ID: "1", Expires: f.clock.now().Add(time.Minute)})
 		require.NoError(t, err, "what nobody sees is not in the way")
 		assert.Equal(t, int64(1), put.Version)
