@@ -15,7 +15,8 @@
 //   - A number that its field cannot hold is an error, at any depth. So are NaN and infinity.
 //   - An embedded struct does not occupy an attribute name. A field of that name is stored as well, and the struct is
 //     not written a second time if another field has its type.
-//   - Embedded structs are encoded and decoded at any depth.
+//   - Embedded structs are encoded and decoded at any depth. One that encodes itself is refused, and so is an embedded
+//     pointer to an unexported struct with attributes, which could not be read back.
 //   - Pointers to pointers are encoded. A nil value of an interface type is omitted, or NULL if the tag has null.
 //   - Maps that are encoded as sets are written in sorted order. Sets of byte arrays are written with all their elements.
 //   - A binary that is shorter than its array leaves the rest zero. An element of a binary set that does not have the

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
@@ -153,6 +154,32 @@ func TestCompile_RefusesStructsThatEmbedThemselves(t *testing.T) {
 	require.ErrorContains(t, err, "embeds itself")
 	_, err = codec.Compile(reflect.TypeFor[struct{ L *loop }]())
 	require.Error(t, err)
+}
+
+func TestCompile_RefusesEmbeddedStructsThatWouldBeLost(t *testing.T) {
+	for typ, want := range map[reflect.Type]string{
+		reflect.TypeFor[struct{ *base }]():                "embedded *codec_test.base is not exported",
+		reflect.TypeFor[struct{ Base struct{ *base } }](): "embedded *codec_test.base is not exported",
+		reflect.TypeFor[struct{ cents }]():                "embedded codec_test.cents encodes itself",
+		reflect.TypeFor[struct{ *sdk }]():                 "embedded *codec_test.sdk encodes itself",
+		reflect.TypeFor[struct{ pair }]():                 "embedded codec_test.pair encodes itself",
+		reflect.TypeFor[struct {
+			time.Time `dynamo:"at"`
+		}](): "embedded time.Time encodes itself",
+	} {
+		_, err := codec.Compile(typ)
+		require.ErrorContains(t, err, want)
+	}
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[struct{ *void }](), // has no attributes to lose
+		reflect.TypeFor[struct {
+			*base `dynamo:"-"`
+			cents `dynamo:"-"`
+		}](),
+	} {
+		_, err := codec.Compile(typ)
+		require.NoError(t, err)
+	}
 }
 
 func TestDepth_IsBoundedAsByDynamoDB(t *testing.T) {

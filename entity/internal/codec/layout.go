@@ -107,11 +107,18 @@ func (l *layout) walk(t reflect.Type, trail []int, within []reflect.Type, seen m
 		}
 		switch {
 		case f.Anonymous && inner.Kind() == reflect.Struct:
+			if encodesItself(inner) {
+				return fmt.Errorf("embedded %s encodes itself, which an embedded struct cannot: give the field a name", f.Type)
+			}
+			have := len(l.members)
 			if f.Type.Kind() == reflect.Pointer {
 				l.embedded = append(l.embedded, &at)
 			}
 			if err := l.walk(inner, at.index, within, seen); err != nil {
 				return err
+			}
+			if f.Type.Kind() == reflect.Pointer && !f.IsExported() && len(l.members) > have {
+				return fmt.Errorf("embedded %s is not exported and could not be read back: embed the struct without a pointer, or export it", f.Type)
 			}
 		case !f.IsExported():
 		case seen[name]:
@@ -124,7 +131,8 @@ func (l *layout) walk(t reflect.Type, trail []int, within []reflect.Type, seen m
 	return nil
 }
 
-// allocate sets nil embedded pointers to new structs. It skips unexported types, whose pointers reflection cannot set.
+// allocate sets nil embedded pointers to new structs. It skips unexported types, whose pointers reflection cannot set: these
+// have no attributes.
 func allocate(embedded []*place, v reflect.Value) {
 	for _, p := range embedded {
 		if pv := p.of(v); pv.IsValid() && pv.CanSet() && pv.IsNil() {

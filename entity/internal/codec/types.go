@@ -30,6 +30,12 @@ func isValue(t reflect.Type) bool {
 	return t == av || t.Kind() == reflect.Pointer && t.Elem().PkgPath() == av.PkgPath() && t.Implements(av)
 }
 
+// encodesItself reports whether t or *t has a method that encodes it as one value.
+func encodesItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return implements[dynamo.Marshaler](p) || implements[awsMarshaler](p) || implements[encoding.TextMarshaler](p)
+}
+
 type zeroFunc func(v reflect.Value) bool
 
 // zero returns the test for values that omitempty omits. IsZero decides if the type has it. Otherwise dynamo.Marshaler and
