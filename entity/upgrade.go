@@ -127,7 +127,7 @@ func (p *plan) isCurrent() table.Cond {
 	case p.schema == "":
 		return table.Cond{}
 	case p.current == 0:
-		return table.Attr(p.schema).NotExists()
+		return table.Or(table.Attr(p.schema).NotExists(), table.Attr(p.schema).Equal(0))
 	}
 	return table.Attr(p.schema).Equal(p.current)
 }

@@ -290,6 +290,24 @@ func TestUpgrade_RowsOfANewerSchemaAreNeverTouched(t *testing.T) {
 	})
 }
 
+func TestUpgrade_SchemaZeroIsWrittenOrNot(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		spec := bareSpec()
+		spec.Upgrades, spec.Schema = nil, "schema"
+		articles := define(t, f.Table, spec)
+		ctx := t.Context()
+		a, err := articles.Create(ctx, Article{ID: "1"})
+		require.NoError(t, err)
+		require.NoError(t, f.raw.Write(ctx, table.Update(articles.Key(a), table.Attr("schema").Set(0))))
+		_, err = articles.Update(ctx, a, entity.Set("count", 1))
+		require.NoError(t, err)
+		_, err = articles.Modify(ctx, a, func(a *Article) error { a.Count++; return nil })
+		require.NoError(t, err)
+		assert.Equal(t, "2", string(number(f.row(t, articles.Key(a)), "count")))
+	})
+}
+
 func TestUpgrade_ThatFails(t *testing.T) {
 	tbl := offline(t, schema("app"))
 	const canary = "cAnArY"
