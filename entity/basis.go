@@ -52,8 +52,12 @@ func (x *expectation) holds(item table.Item) bool {
 	if x.want != nil || have == nil || !x.empty {
 		return (x.want == nil) == (have == nil) && (have == nil || attrvalue.Same(have, x.want))
 	}
-	_, null := have.(*types.AttributeValueMemberNULL)
-	return null || x.zero != nil && attrvalue.Same(have, x.zero)
+	return isNull(have) || x.zero != nil && attrvalue.Same(have, x.zero)
+}
+
+func isNull(av types.AttributeValue) bool {
+	_, null := av.(*types.AttributeValueMemberNULL)
+	return null
 }
 
 // expect returns the expectation that a field is as in the basis. The write checks it in addition to the version, for two
@@ -71,19 +75,24 @@ func (from *basis) expect(p *plan, f *field) (x expectation, err error) {
 		x.empty = x.want == nil
 		return x, err
 	case v.IsZero():
-		x.empty = true
+		return nothing(x.attr, v), nil
 	case f == p.ttl:
 		x.want = p.ttlAttribute(v)
 	default:
-		x.want, err = f.encode(v)
-		x.empty = x.want == nil
-	}
-	if x.empty {
-		if zero, err := table.Encode(v.Interface()); err == nil {
-			x.zero = zero
+		if x.want, err = f.encode(v); x.want == nil {
+			return nothing(x.attr, v), err
 		}
 	}
 	return x, err
+}
+
+// nothing returns the expectation that an attribute is empty, as its field is, whose value is v.
+func nothing(attr string, v reflect.Value) expectation {
+	x := expectation{attr: attr, empty: true}
+	if zero, err := table.Encode(v.Interface()); err == nil {
+		x.zero = zero
+	}
+	return x
 }
 
 // identified reports whether version and creation time together identify the row that was read. Whole seconds are too coarse.

@@ -138,6 +138,8 @@ func (e *core) nameless(from *basis, u *update) (list []expectation, err error) 
 		case p.names(name):
 		case from.item != nil:
 			list = append(list, expectation{attr: name, want: from.item[name]})
+		case !p.rows.marshals && p.rows.fields.Field(name).Of(from.row).IsZero():
+			list = append(list, nothing(name, p.rows.fields.Field(name).Of(from.row)))
 		default:
 			list = append(list, expectation{attr: name, want: made[name], empty: made[name] == nil})
 		}

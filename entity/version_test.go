@@ -39,7 +39,8 @@ type Crate struct {
 
 // Stamp has attributes whose fields cannot be named.
 type Stamp struct {
-	By string `dynamo:"by,omitempty"`
+	By      string `dynamo:"by,omitempty"`
+	Fragile bool   `dynamo:"fragile"`
 }
 
 func crateSpec() entity.Spec[Crate] {

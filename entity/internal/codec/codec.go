@@ -73,6 +73,7 @@ type Struct struct {
 type Field struct {
 	place
 	name   string
+	typ    reflect.Type
 	flags  flags
 	isZero zeroFunc
 	encode encodeFunc
@@ -121,7 +122,7 @@ func (c *compiler) fields(l *layout) ([]*Field, error) {
 	}
 	for i := range l.members {
 		m := &l.members[i]
-		list[i] = &Field{place: m.place, name: m.name, flags: m.flags, isZero: c.zero(m.typ), encode: encoder(m)}
+		list[i] = &Field{place: m.place, name: m.name, typ: m.typ, flags: m.flags, isZero: c.zero(m.typ), encode: encoder(m)}
 	}
 	for i := range l.hidden {
 		encoder(&l.hidden[i])
@@ -204,6 +205,14 @@ func (s *Struct) Decode(item Item, v reflect.Value) error {
 		}
 	}
 	return nil
+}
+
+// Of returns the field in v, a value of the struct. It is zero if an embedded pointer on the way to it is nil.
+func (f *Field) Of(v reflect.Value) reflect.Value {
+	if fv := f.of(v); fv.IsValid() {
+		return fv
+	}
+	return reflect.Zero(f.typ)
 }
 
 // Encode returns the attribute value for v, a value of the field's type, or nil if v is omitted.
