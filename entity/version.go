@@ -16,8 +16,8 @@ import (
 //
 //   - Update, UpdateOp, Delete and DeleteOp ignore the version of the value. A missing row is [ErrNotFound] for
 //     updates, and not an error for deletions.
-//   - Put reads the row first, replaces it whatever its version, and continues its count. PutOp cannot read, so it is
-//     refused with [ErrInvalid].
+//   - Put reads the row first, replaces it whatever its version, and continues its count. It keeps the time of creation
+//     unless the value has one. PutOp cannot read, so it is refused with [ErrInvalid].
 //   - ModifyOp compares attributes instead of versions.
 //   - Create, Modify, Upsert and reads are not affected.
 func (e *Entity[T]) AnyVersion() *Entity[T] {

@@ -464,6 +464,9 @@ func TestVersionZero_OfAnyVersion(t *testing.T) {
 			require.NoError(t, err)
 			got.Stamp = nil
 			assert.Equal(t, c, got)
+			if !was.Created.IsZero() {
+				assert.Equal(t, was.Created, got.Created, "the row was written first before that")
+			}
 
 			make()
 			c, err = blind.Put(ctx, Crate{ID: "1", Place: "p"})

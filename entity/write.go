@@ -53,7 +53,7 @@ func (e *core) put(ctx context.Context, o reflect.Value) (stamped reflect.Value,
 }
 
 // replace is put for a write that has to read the old row first: for its unique values or, with AnyVersion, for its
-// version. With AnyVersion it sets the version of stamped.
+// version. It sets what stamped takes over from that row: the time of creation, if o has none, and with AnyVersion the version.
 func (e *core) replace(ctx context.Context, o, stamped reflect.Value) error {
 	return e.racing(ctx, func() error {
 		from, err := e.basis(ctx, o, true)
@@ -61,8 +61,12 @@ func (e *core) replace(ctx context.Context, o, stamped reflect.Value) error {
 			return err
 		}
 		var have int64
+		stamped.Set(e.stamp(o, false))
 		if !from.absent() {
 			have = e.versionOf(from.row)
+			if f := e.plan.created; f != nil && f.of(o).IsZero() && !f.of(from.row).IsZero() {
+				f.of(stamped).Set(f.of(from.row))
+			}
 		}
 		if !e.depends() {
 			if f := e.plan.version; f != nil {
