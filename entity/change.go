@@ -38,7 +38,8 @@ const (
 // allowempty, Set removes the attribute.
 func Set(name string, value any) Change { return Change{setVerb, name, value} }
 
-// Add adds to a number, or adds elements to a set. A missing number counts as 0.
+// Add adds to a number, or adds elements to a set. A missing number counts as 0. A field that is written as NULL when it
+// is empty, because its tag has null, is refused with [ErrInvalid], also by Append and RemoveFrom: use [Entity.Modify].
 //
 // If an answer is lost, the request is repeated and can add twice. It adds once in a transaction, and if T has a
 // version and the value is the row as it was read.
@@ -139,6 +140,9 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 		return r, err
 	case f == p.ttl, f.home != nil:
 		return r, fmt.Errorf("%w: %q can only be set or removed", ErrInvalid, c.name)
+	}
+	if none, _ := f.encode(reflect.Zero(f.typ)); isNull(none) {
+		return r, fmt.Errorf("%w: %q can be NULL in the row, to which nothing can be added: use Modify, or a tag without null", ErrInvalid, c.name)
 	}
 	if r.av, err = f.encodeElements(c); err != nil {
 		return r, err

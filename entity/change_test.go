@@ -38,6 +38,8 @@ type Kinds struct {
 	Map    map[string]int `dynamo:"map"`
 	Price  Cents          `dynamo:"price"`
 	Colour Colour         `dynamo:"colour"`
+	Null   *int           `dynamo:"null,null"`
+	Nulls  []string       `dynamo:"nulls,set,null"`
 	Hidden string         `dynamo:"-"`
 }
 
@@ -146,6 +148,9 @@ func TestChange_RefusesWhatDoesNotFit(t *testing.T) {
 		"append one element":           kinds.UpdateOp(k, entity.Append("list", 1)),
 		"append others":                kinds.UpdateOp(k, entity.Append("list", []string{"x"})),
 		"append bytes":                 kinds.UpdateOp(k, entity.Append("bytes", []byte("x"))),
+		"add to what can be NULL":      kinds.UpdateOp(k, entity.Add("null", 1)),
+		"add to a set or NULL":         kinds.UpdateOp(k, entity.Add("nulls", []string{"x"})),
+		"remove from a set or NULL":    kinds.UpdateOp(k, entity.RemoveFrom("nulls", []string{"x"})),
 		"version":                      orders.UpdateOp(Order{Tenant: "a", ID: "1"}, entity.Set("version", int64(1))),
 		"created":                      orders.UpdateOp(Order{Tenant: "a", ID: "1"}, entity.Set("created", time.Now())),
 		"updated":                      orders.UpdateOp(Order{Tenant: "a", ID: "1"}, entity.Remove("updated")),
