@@ -203,16 +203,17 @@ func (e *core) isSentinel(item table.Item) bool {
 type settlement map[keys.Key]ruling
 
 type ruling struct {
-	leave  bool     // it belongs to another row, so do not delete it
-	orphan keys.Key // its owner, which does not exist, so take the sentinel over
+	leave  bool       // it belongs to another row, so do not delete it
+	orphan keys.Key   // its owner, which does not have the value, so take the sentinel over
+	still  table.Cond // whether the owner still does not have it
 }
 
 // sentinels returns the operations on sentinels that belong to a change of the row at owner from before to after. No value
 // in before or after means no row.
 func (e *core) sentinels(owner keys.Key, before, after reflect.Value, s settlement) (ops []table.Op, err error) {
 	p := e.plan
-	var gone []keys.Key // owners that the transaction already checks; it accepts only one operation for each item
-	lifetime := false   // whether the time to live changes
+	checks := map[keys.Key]int{} // where ops checks an owner, since a transaction accepts only one operation for each item
+	lifetime := false            // whether the time to live changes
 	if p.ttl != nil && before.IsValid() && after.IsValid() {
 		was, will := p.ttlAttribute(p.ttl.of(before)), p.ttlAttribute(p.ttl.of(after))
 		lifetime = (was == nil) != (will == nil) || was != nil && !attrvalue.Same(was, will)
@@ -228,12 +229,13 @@ func (e *core) sentinels(owner keys.Key, before, after reflect.Value, s settleme
 		}
 		if has && (!had || was != will || lifetime) {
 			r := s[will]
-			op := e.claim(i, will, owner, after, r)
-			if !r.orphan.IsZero() && !slices.Contains(gone, r.orphan) {
-				gone = append(gone, r.orphan)
-				op = op.With(e.isGone(i, will, r.orphan))
+			ops = append(ops, e.claim(i, will, owner, after, r))
+			if at, ok := checks[r.orphan]; ok {
+				ops[at] = ops[at].If(r.still)
+			} else if !r.orphan.IsZero() {
+				checks[r.orphan] = len(ops)
+				ops = append(ops, e.checkOrphan(i, will, r))
 			}
-			ops = append(ops, op)
 		}
 		if had && (!has || was != will) && !s[was].leave {
 			ops = append(ops, e.release(i, was, owner))
@@ -263,15 +265,10 @@ func (e *core) claim(i int, sentinel, owner keys.Key, after reflect.Value, r rul
 	return table.Put(item).If(free).Explain(e.explainSentinel(i, sentinel, false))
 }
 
-// isGone checks, in the transaction that takes a sentinel over, that its old owner is still missing or expired.
-func (e *core) isGone(i int, sentinel, owner keys.Key) table.Op {
-	p := e.plan
-	gone := table.Attr(p.scheme.PK).NotExists()
-	if p.ttl != nil {
-		gone = table.Or(gone, table.And(e.isOursOrNone(p.match.at(owner)), e.hasExpired()))
-	}
-	return table.Check(owner, gone).Explain(func(table.Item) error {
-		return &UniqueError{Type: e.typ, Constraint: p.uniques[i].name, Owner: owner, sentinel: sentinel}
+// checkOrphan checks, in the transaction that takes a sentinel over, that its old owner still does not have the value.
+func (e *core) checkOrphan(i int, sentinel keys.Key, r ruling) table.Op {
+	return table.Check(r.orphan, r.still).Explain(func(table.Item) error {
+		return &UniqueError{Type: e.typ, Constraint: e.plan.uniques[i].name, Owner: r.orphan, sentinel: sentinel}
 	})
 }
 
@@ -307,8 +304,8 @@ func (e *core) explainSentinel(i int, sentinel keys.Key, release bool) func(tabl
 }
 
 // settled makes a write that can include operations on sentinels. It repeats the write, at most once for each sentinel,
-// if sentinels block it wrongly. There are two cases. The owner does not exist, because another program or the time to live
-// deleted it. Or a sentinel that the write deletes belongs to another row, because the rows are older than the constraint.
+// if sentinels block it wrongly. There are two cases. The owner does not have the value, because another program or the time
+// to live deleted it. Or a sentinel that the write deletes belongs to another row, because the rows are older than the constraint.
 //
 // Cost: nothing, unless a sentinel blocks the write; then a consistent read of its owner.
 func (e *core) settled(ctx context.Context, write func(settlement) error) error {
@@ -326,14 +323,14 @@ func (e *core) settled(ctx context.Context, write func(settlement) error) error 
 			}
 			r := ruling{leave: taken.release}
 			if !taken.release {
-				orphan, readErr := e.isOrphan(ctx, taken.Owner)
+				still, orphan, readErr := e.orphaned(ctx, taken.sentinel, taken.Owner)
 				if readErr != nil {
 					return fmt.Errorf("%w; looking at the owner: %w", err, readErr)
 				}
 				if !orphan {
 					return err
 				}
-				r.orphan = taken.Owner
+				r.orphan, r.still = taken.Owner, still
 			}
 			if s == nil {
 				s = settlement{}
@@ -346,14 +343,38 @@ func (e *core) settled(ctx context.Context, write func(settlement) error) error 
 	}
 }
 
-// isOrphan reports whether a sentinel's owner does not exist, or has expired.
-func (e *core) isOrphan(ctx context.Context, owner keys.Key) (bool, error) {
+// orphaned reports whether a sentinel's owner does not have the value: it does not exist, has expired, or has another value,
+// since a program that does not know sentinels deleted it before it was created again. It also returns the condition on the
+// owner's row under which this is still so.
+func (e *core) orphaned(ctx context.Context, sentinel, owner keys.Key) (still table.Cond, orphan bool, err error) {
+	p := e.plan
 	item, err := e.table.Get(ctx, owner, true)
 	switch {
-	case errors.Is(err, ErrNotFound):
-		return true, nil
-	case err != nil:
-		return false, err
+	case errors.Is(err, ErrNotFound), err == nil && e.owns(item) && p.expired(item, e.table.Now()):
+		still = table.Attr(p.scheme.PK).NotExists()
+		if p.ttl != nil {
+			still = table.Or(still, table.And(e.isOursOrNone(p.match.at(owner)), e.hasExpired()))
+		}
+		return still, true, nil
+	case err != nil || !e.owns(item) || e.outdated(item):
+		return still, false, err
 	}
-	return e.owns(item) && e.plan.expired(item, e.table.Now()), nil
+	row, err := e.decodeAt(owner, item)
+	if err != nil {
+		return still, false, err
+	}
+	for i := range p.uniques {
+		if has, ok, err := e.sentinelKey(i, row); err != nil || ok && has == sentinel {
+			return still, false, err
+		}
+	}
+	seen, err := e.expectations(&basis{row: row, item: item, guarded: p.version != nil})
+	conds := []table.Cond{table.Attr(p.scheme.PK).Exists()}
+	if p.version != nil {
+		conds = append(conds, p.hasVersion(e.versionOf(row)))
+	}
+	for i := range seen {
+		conds = append(conds, seen[i].cond())
+	}
+	return table.And(conds...), true, err
 }

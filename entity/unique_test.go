@@ -403,6 +403,32 @@ func TestUnique_SentinelsWithoutARightDoNotBlock(t *testing.T) {
 			"shop/UNIQUE#User#handle#ann":     "shop/TENANT#acme|USER#bob",
 		}, f.sentinels(t))
 
+		// The owner was created again with another value.
+		require.NoError(t, f.raw.Write(ctx, users.CreateOp(User{Tenant: "acme", ID: "eve", Email: "e@x", Handle: "eve"})))
+		require.NoError(t, f.raw.Write(ctx, table.Delete(users.Key(User{Tenant: "acme", ID: "eve"}))))
+		eve, err := users.Create(ctx, User{Tenant: "acme", ID: "eve", Email: "new@x"})
+		require.NoError(t, err)
+		f.faults.Before(func(op string) { // who takes the old value back in the moment before the write
+			if op == "GetItem" {
+				f.faults.Before(func(string) {
+					f.faults.Before(nil)
+					eve, err = define(t, f.raw, userSpec()).Update(ctx, eve, entity.Set("email", "e@x"))
+					require.NoError(t, err)
+				})
+			}
+		})
+		_, err = users.Create(ctx, User{Tenant: "acme", ID: "dan", Email: "e@x"})
+		require.ErrorIs(t, err, entity.ErrUnique)
+		_, err = users.Create(ctx, User{Tenant: "acme", ID: "dan", Email: "e@x"})
+		require.ErrorIs(t, err, entity.ErrUnique)
+		eve, err = users.Update(ctx, eve, entity.Remove("email"))
+		require.NoError(t, err)
+		dan, err := users.Create(ctx, User{Tenant: "acme", ID: "dan", Email: "e@x", Handle: "eve"})
+		require.NoError(t, err, "the handle is nobody's")
+		for _, u := range []User{eve, dan} {
+			require.NoError(t, users.Delete(ctx, u))
+		}
+
 		// A row that is older than the constraint, with a value that another row has.
 		bare := userSpec()
 		bare.Type, bare.Unique = "User", nil
