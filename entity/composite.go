@@ -37,7 +37,8 @@ func (k *keyPlan) whole(v reflect.Value) (string, error) {
 	if !k.complete(v) {
 		for _, f := range k.keeps {
 			if _, has, _ := f.keyValue(v); has && !f.of(v).IsZero() {
-				return "", fmt.Errorf("%w: field %q is kept in attribute %q alone, which needs a value of field %q too", ErrInvalid, f.goName, k.attr, k.missing(v))
+				lacks := k.missing(v)
+				return "", &partialError{fmt.Errorf("%w: field %q is kept in attribute %q alone, which needs a value of field %q too", ErrInvalid, f.goName, k.attr, lacks.goName), lacks}
 			}
 		}
 		return "", nil
@@ -58,14 +59,22 @@ func (k *keyPlan) whole(v reflect.Value) (string, error) {
 	return key, nil
 }
 
+// partialError reports a value that has some fields of a home and not the others. The row may have them.
+type partialError struct {
+	error
+	lacks *field
+}
+
+func (e *partialError) Unwrap() error { return e.error }
+
 // missing returns the first field of the key that has no value.
-func (k *keyPlan) missing(v reflect.Value) string {
+func (k *keyPlan) missing(v reflect.Value) *field {
 	for _, f := range k.refs {
 		if _, has, _ := f.keyValue(v); !has {
-			return f.goName
+			return f
 		}
 	}
-	return ""
+	return nil
 }
 
 // kept returns the attribute value of a home, or nil if the home is empty.

@@ -139,6 +139,27 @@ func TestComposite_KeysKeepFields(t *testing.T) {
 	})
 }
 
+func TestComposite_UpdateReadsTheRowForAValueThatLacksAPart(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		spec := venueSpec()
+		spec.Indexes[0].When = nil
+		venues := define(t, f.Table, spec)
+		ctx := t.Context()
+		want, err := venues.Create(ctx, aVenue("1"))
+		require.NoError(t, err)
+		want.Region, want.Version = "U", 2
+		got, err := venues.Update(ctx, Venue{ID: "1", Version: 1}, entity.Set("region", "U"))
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+		_, err = venues.Update(ctx, Venue{ID: "1", Version: 1}, entity.Set("region", "W"))
+		require.ErrorIs(t, err, entity.ErrStale)
+		_, err = venues.Update(ctx, Venue{ID: "1", Version: 2}, entity.Set("address", ""))
+		require.ErrorIs(t, err, entity.ErrInvalid, "the row does not help")
+		require.ErrorIs(t, venues.UpdateOp(Venue{ID: "1", Version: 2}, entity.Set("region", "W")).Err(), entity.ErrInvalid)
+	})
+}
+
 // Values that would not come back are refused before anything is sent.
 func TestComposite_RefusesWhatAKeyWouldLose(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {

@@ -45,8 +45,10 @@ func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (u
 	stale := ErrStale
 	if from.guarded && !e.byAttributes(from) || !from.guarded && !e.needsRow(u) {
 		updated, err = e.apply(ctx, from, u)
+		var part *partialError
 		switch {
 		case errors.Is(err, ErrOlder):
+		case errors.As(err, &part) && !u.supplies(part.lacks): // perhaps the row has what o lacks
 		case errors.Is(err, ErrStale) && e.needsRow(u):
 			stale = err
 		default:
