@@ -83,8 +83,8 @@ type Spec[T any] struct {
 // A key of the index that is an attribute of T has no template. The field is the key, as the row stores it, string or
 // number. A row whose value is empty or not written is not in the index.
 //
-// A field without an attribute (tagged "-") can be part of these templates and of no key of the table. It is then
-// stored in that key alone, and read back from it. See REFERENCE.md, Indexes on fields.
+// A field tagged "-" may occur in these templates only, and not in a key of the table. It is then stored in the index key
+// alone, and read back from it. See REFERENCE.md, Indexes on fields.
 type Index[T any] struct {
 	// Name is the name of an index in the table's schema.
 	Name string

@@ -18,11 +18,11 @@ import (
 // count. If T has no version, and with [Entity.AnyVersion], only the key fields count, and the row is changed as it is.
 //
 // Index keys and unique values that depend on the changes are computed from the row. If T has a version, Update first
-// takes o for the whole row as it was read, under the condition that it is. If it is not, or if T has no version,
-// Update reads the row. It also reads a row of an older schema, which the same write converts, and a row that has no
-// version yet.
+// assumes that o is the whole row as it was read; the write has that as its condition. If it is not, or if T has no
+// version, Update reads the row. It also reads a row of an older schema, which the same write converts, and a row that
+// has no version yet.
 //
-// A *[DecodeError] that is not [ErrType] follows a successful write: the row was changed, but contains a value that T
+// If the error is a *[DecodeError] and does not match [ErrType], the write was applied: the row contains a value that T
 // cannot hold.
 //
 // Cost: one conditional update, with a consistent read before it in the cases above; a transaction if a unique value
