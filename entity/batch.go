@@ -46,18 +46,23 @@ func (e *BatchError[T]) Unwrap() []error {
 	return list
 }
 
-// outcome returns the error of a batch, or nil if nothing failed.
-func (e *Entity[T]) outcome(operation string, list []T, errs []error) error {
-	failed := &BatchError[T]{Of: len(list)}
+// outcome fills in batch, an empty *BatchError of values of T, and returns it. If nothing failed, it returns nil.
+func outcome(batch error, list reflect.Value, errs []error) error {
+	failed := valueOf(batch).FieldByName("Failed")
 	for i, err := range errs {
 		if err != nil {
-			failed.Failed = append(failed.Failed, Failure[T]{Index: i, Value: list[i], Err: err})
+			f := reflect.New(failed.Type().Elem()).Elem()
+			f.FieldByName("Index").SetInt(int64(i))
+			f.FieldByName("Value").Set(list.Index(i))
+			f.FieldByName("Err").Set(reflect.ValueOf(err))
+			failed.Set(reflect.Append(failed, f))
 		}
 	}
-	if len(failed.Failed) == 0 {
+	if failed.Len() == 0 {
 		return nil
 	}
-	return e.core.fail(operation, failed)
+	valueOf(batch).FieldByName("Of").SetInt(int64(list.Len()))
+	return batch
 }
 
 // BatchGet reads the rows of many values with as few requests as possible. Only the key fields of the values count. The
@@ -72,35 +77,29 @@ func (e *Entity[T]) outcome(operation string, list []T, errs []error) error {
 //
 // Cost: one request per 100 rows; units as for [Entity.Get].
 func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) ([]*T, error) {
-	got, errs, err := e.core.batchGet(ctx, reflect.ValueOf(list), opts)
-	if err != nil {
-		return nil, e.core.fail("batch get", err)
-	}
-	rows := make([]*T, len(list))
-	for i, v := range got {
-		if v.IsValid() {
-			rows[i] = v.Addr().Interface().(*T)
-		}
-	}
-	return rows, e.outcome("batch get", list, errs)
+	var rows []*T
+	err := e.core.batchGet(ctx, valueOf(&list), valueOf(&rows), opts, &BatchError[T]{})
+	return rows, err
 }
 
-// batchGet returns the row or the error for each value of a list. If the row is missing or expired, it returns neither.
-func (e *core) batchGet(ctx context.Context, list reflect.Value, opts []ReadOption) (rows []reflect.Value, errs []error, err error) {
+// batchGet sets rows, a slice of *T, to the rows of the values of list. See outcome for batch.
+func (e *core) batchGet(ctx context.Context, list, rows reflect.Value, opts []ReadOption, batch error) (err error) {
+	defer func() { err = e.fail("batch get", err) }()
 	r, err := newReading(opts, getOptions)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	at, err := e.batchKeys(list)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	items, err := e.table.BatchGet(ctx, at, r.consistent)
 	var undone *table.UnprocessedError
 	if err != nil && !errors.As(err, &undone) {
-		return nil, nil, err
+		return err
 	}
-	rows, errs = make([]reflect.Value, len(at)), make([]error, len(at))
+	rows.Set(reflect.MakeSlice(rows.Type(), len(at), len(at)))
+	errs := make([]error, len(at))
 	met := make(map[keys.Key]bool, len(at))
 	for i, item := range items {
 		if item == nil || e.owns(item) && e.hidden(item, r.expired) {
@@ -110,7 +109,10 @@ func (e *core) batchGet(ctx context.Context, list reflect.Value, opts []ReadOpti
 			item = attrvalue.CloneItem(item) // decoding does not copy bytes and documents, and values must not share them
 		}
 		met[at[i]] = true
-		rows[i], errs[i] = e.decode(item)
+		row, err := e.decode(item)
+		if errs[i] = err; err == nil {
+			rows.Index(i).Set(row.Addr())
+		}
 	}
 	if undone != nil {
 		unread := make(map[keys.Key]bool, len(undone.Keys))
@@ -123,7 +125,7 @@ func (e *core) batchGet(ctx context.Context, list reflect.Value, opts []ReadOpti
 			}
 		}
 	}
-	return rows, errs, nil
+	return outcome(batch, list, errs)
 }
 
 // PutAll puts many values as [Entity.Put] does, in no order, and returns them as written, in the order of list. Values
@@ -135,27 +137,27 @@ func (e *core) batchGet(ctx context.Context, list reflect.Value, opts []ReadOpti
 //
 // Cost: that of Put for each value.
 func (e *Entity[T]) PutAll(ctx context.Context, list []T) ([]T, error) {
-	written, errs, err := e.core.putAll(ctx, reflect.ValueOf(list))
-	if err != nil {
-		return nil, e.core.fail("put all", err)
-	}
-	return written.Interface().([]T), e.outcome("put all", list, errs)
+	var written []T
+	err := e.core.putAll(ctx, valueOf(&list), valueOf(&written), &BatchError[T]{})
+	return written, err
 }
 
-// putAll returns the values as written, or as they were given, and the error of each.
-func (e *core) putAll(ctx context.Context, list reflect.Value) (written reflect.Value, errs []error, err error) {
+// putAll sets written to the values of list as they were written, or as they are if that failed. See outcome for batch.
+func (e *core) putAll(ctx context.Context, list, written reflect.Value, batch error) (err error) {
+	defer func() { err = e.fail("put all", err) }()
 	at, err := e.batchKeys(list)
 	if err != nil {
-		return written, nil, err
+		return err
 	}
 	first := make(map[keys.Key]int, len(at))
 	for i, key := range at {
 		if j, ok := first[key]; ok {
-			return written, nil, fmt.Errorf("%w: values %d and %d have the same key", ErrInvalid, j, i)
+			return fmt.Errorf("%w: values %d and %d have the same key", ErrInvalid, j, i)
 		}
 		first[key] = i
 	}
-	written, errs = reflect.MakeSlice(list.Type(), len(at), len(at)), make([]error, len(at))
+	written.Set(reflect.MakeSlice(written.Type(), len(at), len(at)))
+	errs := make([]error, len(at))
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for i := range at {
@@ -163,13 +165,14 @@ func (e *core) putAll(ctx context.Context, list reflect.Value) (written reflect.
 			o := list.Index(i)
 			put, err := e.put(ctx, o)
 			if err != nil {
-				put, errs[i] = o, err
+				put, errs[i] = o, e.fail("put", err)
 			}
 			written.Index(i).Set(put)
 			return nil // a failure does not stop the others
 		})
 	}
-	return written, errs, group.Wait()
+	_ = group.Wait() // errs has the failures
+	return outcome(batch, list, errs)
 }
 
 func (e *core) batchKeys(list reflect.Value) ([]keys.Key, error) {

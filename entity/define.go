@@ -145,7 +145,7 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Entity[T]{*c}, nil
+	return &Entity[T]{c}, nil
 }
 
 func define(t *table.Table, rt reflect.Type, spec Spec[reflect.Value]) (*core, error) {

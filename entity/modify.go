@@ -28,30 +28,25 @@ import (
 //
 // Cost: a consistent read and a conditional update for each call of f; a transaction if a unique value changes.
 func (e *Entity[T]) Modify(ctx context.Context, o T, f func(*T) error) (T, error) {
-	return e.modify(ctx, o, f, "modify", false)
+	modified, err := e.core.modify(ctx, valueOf(&o), changing(f), false)
+	err = e.core.done("modify", &o, modified, err)
+	return o, err
 }
 
 // Upsert is [Entity.Modify] that creates a missing row: it calls f with o and creates the result.
 //
 // Cost: that of Modify; for a missing row, a consistent read and a conditional put.
 func (e *Entity[T]) Upsert(ctx context.Context, o T, f func(*T) error) (T, error) {
-	return e.modify(ctx, o, f, "upsert", true)
-}
-
-func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, operation string, create bool) (T, error) {
-	if f == nil {
-		return o, e.core.fail(operation, fmt.Errorf("%w: nil function", ErrInvalid))
-	}
-	change := func(v reflect.Value) error { return f(v.Addr().Interface().(*T)) }
-	modified, err := e.core.modify(ctx, valueOf(&o), change, create)
-	if err != nil {
-		return o, e.core.fail(operation, err)
-	}
-	return typed[T](modified), nil
+	modified, err := e.core.modify(ctx, valueOf(&o), changing(f), true)
+	err = e.core.done("upsert", &o, modified, err)
+	return o, err
 }
 
 // modify is Modify or, with create, Upsert. change changes its argument.
 func (e *core) modify(ctx context.Context, o reflect.Value, change func(reflect.Value) error, create bool) (out reflect.Value, err error) {
+	if change == nil {
+		return out, fmt.Errorf("%w: nil function", ErrInvalid)
+	}
 	key := e.keyOf(o)
 	if err := key.Validate(); err != nil {
 		return out, err

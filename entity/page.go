@@ -30,33 +30,37 @@ type Page[T any] struct {
 // Cost: as Query, for one row more than the page has.
 func (e *Entity[T]) Page(ctx context.Context, match keys.Values, opts ...ReadOption) (Page[T], error) {
 	var page Page[T]
-	next, err := e.core.page(ctx, match, opts, func(o reflect.Value) { page.Items = append(page.Items, typed[T](o)) })
-	if err != nil {
-		return Page[T]{}, e.core.fail("page", err)
-	}
-	page.Next = next
-	return page, nil
+	var err error
+	page.Next, err = e.core.page(ctx, match, opts, valueOf(&page.Items))
+	return page, err
 }
 
-// page calls add with each row of the page, and returns the cursor of the next page.
-func (e *core) page(ctx context.Context, match keys.Values, opts []ReadOption, add func(reflect.Value)) (next Cursor, err error) {
+// page sets items, a slice of T, to the rows of the page, and returns the cursor of the next page.
+func (e *core) page(ctx context.Context, match keys.Values, opts []ReadOption, items reflect.Value) (next Cursor, err error) {
+	defer func() { err = e.fail("page", err) }()
 	s, err := e.search(match, append([]ReadOption{Limit(defaultPage)}, opts...), 1)
 	if err != nil {
 		return "", err
 	}
+	var rows []reflect.Value
 	var last table.Item
-	for range s.limit {
-		if last, err = s.next(ctx); last == nil || err != nil {
-			return "", err
-		}
-		o, err := e.decode(last)
+	for len(rows) < s.limit {
+		item, err := s.next(ctx)
 		if err != nil {
 			return "", err
 		}
-		add(o)
+		if item == nil {
+			break
+		}
+		o, err := e.decode(item)
+		if err != nil {
+			return "", err
+		}
+		rows, last = append(rows, o), item
 	}
-	if s.rows.pending(s.visible) {
+	if len(rows) == s.limit && s.rows.pending(s.visible) {
 		next = s.binding.seal(s.rows.last, last)
 	}
+	items.Set(reflect.Append(items, rows...))
 	return next, nil
 }

@@ -18,8 +18,10 @@ import (
 //
 // Cost: one read: half a unit per 4 KB, one if consistent.
 func (e *Entity[T]) Get(ctx context.Context, o T, opts ...ReadOption) (T, error) {
-	row, err := e.core.get(ctx, valueOf(&o), opts)
-	return typed[T](row), e.core.fail("get", err)
+	var row T
+	got, err := e.core.get(ctx, valueOf(&o), opts)
+	err = e.core.done("get", &row, got, err)
+	return row, err
 }
 
 func (e *core) get(ctx context.Context, o reflect.Value, opts []ReadOption) (row reflect.Value, err error) {

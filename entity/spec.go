@@ -99,23 +99,30 @@ type Index[T any] struct {
 }
 
 // erased adapts the functions of the specification to the form in which core calls them.
-func (s *Spec[T]) erased() Spec[reflect.Value] {
-	e := Spec[reflect.Value]{
-		Type: s.Type, PK: s.PK, SK: s.SK, Match: s.Match, Version: s.Version, TTL: s.TTL, Untyped: s.Untyped,
-		AttributePrefix: s.AttributePrefix, ReadOnly: s.ReadOnly, Created: s.Created, Updated: s.Updated,
-		Upgrades: s.Upgrades, Schema: s.Schema,
-	}
-	for _, x := range s.Indexes {
-		e.Indexes = append(e.Indexes, Index[reflect.Value]{Name: x.Name, PK: x.PK, SK: x.SK, When: erased(x.When)})
-	}
-	for _, x := range s.Unique {
-		e.Unique = append(e.Unique, Unique[reflect.Value]{Name: x.Name, Key: x.Key, When: erased(x.When)})
-	}
+func (s *Spec[T]) erased() (e Spec[reflect.Value]) {
+	erase(valueOf(&e), valueOf(s), func(f any) func(reflect.Value) bool { return erased(f.(func(T) bool)) })
 	return e
 }
 
+// erase sets the fields of a specification, or of one of its parts, to those of another T. adapt adapts a When.
+func erase(to, from reflect.Value, adapt func(any) func(reflect.Value) bool) {
+	for i := range from.NumField() {
+		switch t, f := to.Field(i), from.Field(i); {
+		case t.Type() == f.Type():
+			t.Set(f)
+		case f.Kind() == reflect.Func:
+			t.Set(reflect.ValueOf(adapt(f.Interface())))
+		default: // Indexes, Unique
+			t.Set(reflect.MakeSlice(t.Type(), f.Len(), f.Len()))
+			for j := range f.Len() {
+				erase(t.Index(j), f.Index(j), adapt)
+			}
+		}
+	}
+}
+
 // Entity reads and writes values of T in a table. It is safe for concurrent use.
-type Entity[T any] struct{ core core }
+type Entity[T any] struct{ core *core }
 
 // Table returns the entity's table.
 func (e *Entity[T]) Table() *table.Table { return e.core.table }
@@ -126,9 +133,11 @@ func (e *Entity[T]) Type() string { return e.core.typ }
 // If returns the entity with an additional condition on the row of every write:
 // orders.If(orders.Field("status").Equal("open")).Delete(ctx, o). If the condition does not hold, the error is
 // [table.ErrCondition]. If the write fails for another reason too, the error is that one. Reads are not affected.
-func (e *Entity[T]) If(conds ...table.Cond) *Entity[T] {
+func (e *Entity[T]) If(conds ...table.Cond) *Entity[T] { return &Entity[T]{e.core.conditional(conds)} }
+
+func (e *core) conditional(conds []table.Cond) *core {
 	conditional := *e
-	conditional.core.cond = table.And(append([]table.Cond{e.core.cond}, conds...)...)
+	conditional.cond = table.And(append([]table.Cond{e.cond}, conds...)...)
 	return &conditional
 }
 

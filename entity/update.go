@@ -29,16 +29,14 @@ import (
 // changes.
 func (e *Entity[T]) Update(ctx context.Context, o T, changes ...Change) (T, error) {
 	updated, err := e.core.update(ctx, valueOf(&o), changes)
-	if err != nil {
-		return o, e.core.fail("update", err)
-	}
-	return typed[T](updated), nil
+	err = e.core.done("update", &o, updated, err)
+	return o, err
 }
 
 func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (updated reflect.Value, err error) {
 	u, err := e.resolveChanges(changes)
 	if err != nil {
-		return o, err
+		return updated, err
 	}
 	from := e.given(o)
 	from.whole = true

@@ -20,9 +20,11 @@ import (
 //     unless the value has one. PutOp cannot read, so it is refused with [ErrInvalid].
 //   - ModifyOp compares attributes instead of versions.
 //   - Create, Modify, Upsert and reads are not affected.
-func (e *Entity[T]) AnyVersion() *Entity[T] {
+func (e *Entity[T]) AnyVersion() *Entity[T] { return &Entity[T]{e.core.blind()} }
+
+func (e *core) blind() *core {
 	blind := *e
-	blind.core.anyVersion = true
+	blind.anyVersion = true
 	return &blind
 }
 

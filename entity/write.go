@@ -19,11 +19,14 @@ var errReadOnly = fmt.Errorf("%w: the entity is read-only", ErrInvalid)
 //
 // Cost: one conditional put; with unique values, a transaction of the row and a sentinel for each value.
 func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) {
-	created := e.core.stamp(valueOf(&o), true)
-	if err := e.core.putNow(ctx, created, nil, true); err != nil {
-		return o, e.core.fail("create", err)
-	}
-	return typed[T](created), nil
+	created, err := e.core.create(ctx, valueOf(&o))
+	err = e.core.done("create", &o, created, err)
+	return o, err
+}
+
+func (e *core) create(ctx context.Context, o reflect.Value) (reflect.Value, error) {
+	created := e.stamp(o, true)
+	return created, e.putNow(ctx, created, nil, true)
 }
 
 // Put writes a whole row, replaces the one at the key with all of its attributes, and returns it as written.
@@ -36,10 +39,8 @@ func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) {
 // changes.
 func (e *Entity[T]) Put(ctx context.Context, o T) (T, error) {
 	put, err := e.core.put(ctx, valueOf(&o))
-	if err != nil {
-		return o, err
-	}
-	return typed[T](put), nil
+	err = e.core.done("put", &o, put, err)
+	return o, err
 }
 
 func (e *core) put(ctx context.Context, o reflect.Value) (stamped reflect.Value, err error) {
@@ -49,7 +50,7 @@ func (e *core) put(ctx context.Context, o reflect.Value) (stamped reflect.Value,
 	} else {
 		err = e.putNow(ctx, stamped, nil, false)
 	}
-	return stamped, e.fail("put", err)
+	return stamped, err
 }
 
 // replace is put for a write that has to read the old row first: for its unique values or, with AnyVersion, for its
@@ -129,8 +130,10 @@ func ownEffect(err error, wrote table.Item) bool {
 }
 
 // CreateOp is [Entity.Create] as part of a transaction. Each unique value is one more action.
-func (e *Entity[T]) CreateOp(o T) table.Op {
-	return e.core.putOp(e.core.stamp(valueOf(&o), true), nil, true, nil)
+func (e *Entity[T]) CreateOp(o T) table.Op { return e.core.createGiven(valueOf(&o)) }
+
+func (e *core) createGiven(o reflect.Value) table.Op {
+	return e.putOp(e.stamp(o, true), nil, true, nil)
 }
 
 // PutOp is [Entity.Put] as part of a transaction. It cannot read. With unique values it is for new rows only, of
