@@ -37,7 +37,8 @@ func (k *keyPlan) whole(v reflect.Value) (string, error) {
 	if !k.complete(v) {
 		for _, f := range k.keeps {
 			if _, has, _ := f.keyValue(v); has && !f.of(v).IsZero() {
-				return "", &partialError{kept: f.goName, attr: k.attr, lacks: k.missing(v)}
+				lacks := k.missing(v)
+				return "", &partialError{fmt.Errorf("%w: field %q is kept in attribute %q alone, which needs a value of field %q too", ErrInvalid, f.goName, k.attr, lacks.goName), lacks}
 			}
 		}
 		return "", nil
@@ -60,15 +61,11 @@ func (k *keyPlan) whole(v reflect.Value) (string, error) {
 
 // partialError reports a value that has some fields of a home and not the others. The row may have them.
 type partialError struct {
-	kept, attr string
-	lacks      *field
+	error
+	lacks *field
 }
 
-func (e *partialError) Error() string {
-	return fmt.Sprintf("%v: field %q is kept in attribute %q alone, which needs a value of field %q too", ErrInvalid, e.kept, e.attr, e.lacks.goName)
-}
-
-func (e *partialError) Unwrap() error { return ErrInvalid }
+func (e *partialError) Unwrap() error { return e.error }
 
 // missing returns the first field of the key that has no value.
 func (k *keyPlan) missing(v reflect.Value) *field {
