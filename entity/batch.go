@@ -33,11 +33,8 @@ func (e *BatchError[T]) Error() string {
 	if len(e.Failed) == 0 {
 		return "entity: batch: nothing failed"
 	}
-	return batchText(len(e.Failed), e.Of, e.Failed[0].Index, e.Failed[0].Err)
-}
-
-func batchText(failed, of, first int, err error) string {
-	return fmt.Sprintf("%d of %d values failed, the first at index %d: %s", failed, of, first, errs.Within("entity", bare(err)))
+	return fmt.Sprintf("%d of %d values failed, the first at index %d: %s",
+		len(e.Failed), e.Of, e.Failed[0].Index, errs.Within("entity", bare(e.Failed[0].Err)))
 }
 
 // Unwrap returns the causes.
