@@ -105,8 +105,7 @@ func (c *Client) asked(ctx context.Context, q session.Question) bool {
 	if q.Kind == session.Forced {
 		return true
 	}
-	err := c.remove(ctx, q.Key, q.Ticket, nil, nil)
-	return err == nil || ctx.Err() == nil && !c.table.Retryable(err)
+	return !again(c.remove(ctx, q.Key, q.Ticket, nil, nil))
 }
 
 // remove takes a ticket of this process out of a line, from any place, also out of a malformed row. The ticket was last seen in row,

@@ -290,7 +290,7 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 			l.on(lease.Taken, nil)
 			l.letGo()
 		}
-		return err == nil || l.is().Over() || !l.client.table.Retryable(err)
+		return l.is().Over() || !again(err)
 	}
 	return true
 }

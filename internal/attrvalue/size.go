@@ -132,11 +132,15 @@ func measureNumber(text string) (same string, size int, err error) {
 	significant := strings.TrimLeft(digits, "0")
 	point := len(whole) - (len(digits) - len(significant)) + exp // number of significant digits before it; negative: zeros after it
 	significant = strings.TrimRight(significant, "0")
+	first := point - 1
+	if significant == "" {
+		first = exp // DynamoDB checks the exponent of a zero as it is written
+	}
+	if len(significant) > maxDigits || first < leastExp || first > mostExp {
+		return "", 0, errNumber
+	}
 	if significant == "" {
 		return "0", 1, nil
-	}
-	if len(significant) > maxDigits || point-1 < leastExp || point-1 > mostExp {
-		return "", 0, errNumber
 	}
 	length := len(significant)
 	if point&1 != 0 { // the first pair has only one digit

@@ -11,9 +11,9 @@
 //		assert.Len(t, engine.Requests(), 4)
 //	}
 //
-// Only the network is replaced, so the SDK's retries, serialization and error decoding are part of every test. The
-// engine opens no socket and starts no goroutine unless [Engine.Listen] is called. It therefore works inside a
-// testing/synctest bubble, where hours pass in an instant.
+// Only the network is replaced, so the SDK's serialization and error decoding are part of every test, and so are the
+// retries of package table. (It switches the SDK's own retries off.) The engine opens no socket and starts no goroutine
+// unless [Engine.Listen] is called. It therefore works inside a testing/synctest bubble, where hours pass in an instant.
 //
 // # Not a database
 //
