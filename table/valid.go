@@ -2,20 +2,21 @@ package table
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/internal/attrvalue"
 )
 
 // errNotText reports a string with invalid bytes. JSON replaces these, so the string would not be read as it was written.
 var errNotText = fmt.Errorf("%w: a string that is not valid UTF-8", ErrInvalid)
 
-// checkValue refuses nil in place of values, and text that is not valid UTF-8: it would be sent with replacement characters. Errors do not contain
-// the value.
+// checkValue refuses nil in place of values, and text that is not valid UTF-8: it would be sent with replacement characters. Errors do
+// not contain the value.
 func checkValue(av types.AttributeValue) error {
-	if rv := reflect.ValueOf(av); !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() {
+	if attrvalue.IsNil(av) {
 		return fmt.Errorf("%w: a value that is nil", ErrInvalid)
 	}
 	switch av := av.(type) {

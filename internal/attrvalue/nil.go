@@ -7,10 +7,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
+// IsNil reports whether a value is nil or a nil pointer.
+func IsNil(av types.AttributeValue) bool {
+	v := reflect.ValueOf(av)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
 // HasNil reports whether a value, or one inside of it, is nil or a nil pointer. The other functions of this package expect
 // that it is not.
 func HasNil(av types.AttributeValue) bool {
-	if v := reflect.ValueOf(av); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if IsNil(av) {
 		return true
 	}
 	switch av := av.(type) {
