@@ -10,7 +10,6 @@ import (
 
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/table"
 )
 
 // Lead elects a leader among all instances that call it with the same target, and runs f in the leader. The leader is
@@ -115,11 +114,11 @@ func (p *campaign) again(err error) error {
 	case errors.Is(err, ErrRevoked):
 		return c.clk().Sleep(p.open, afterRevoke) // an operator may want the lock
 	}
-	for _, final := range []error{
-		ErrInvalid, ErrNotLock, ErrMalformed, ErrClosed, ErrMultiRegion, ErrNoTime,
-		table.ErrNoTable, table.ErrDenied, table.ErrSchema,
-	} {
-		if errors.Is(err, final) || errors.As(err, new(*PermitsError)) {
+	if !again(err) || errors.As(err, new(*PermitsError)) {
+		return err
+	}
+	for _, final := range []error{ErrNotLock, ErrMalformed, ErrClosed, ErrMultiRegion, ErrNoTime} {
+		if errors.Is(err, final) {
 			return err
 		}
 	}

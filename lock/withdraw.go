@@ -83,8 +83,8 @@ func (a *acquisition) withdraw(ctx context.Context) {
 	})
 }
 
-// again reports whether a request that others depend on, and that failed with err, has to be tried again. It is false for nil, and for
-// errors that would come again. Expired credentials pass, and a policy that does not repeat requests is no reason to leave a ticket behind.
+// again reports whether trying again may help after err. It is false for nil, and for errors that would come again. Expired credentials
+// pass, and a policy that does not repeat requests is no reason to leave a ticket behind.
 func again(err error) bool {
 	for _, lasting := range []error{table.ErrDenied, table.ErrNoTable, table.ErrSchema, table.ErrInvalid} {
 		if errors.Is(err, lasting) {
