@@ -46,22 +46,17 @@ func (e *BatchError[T]) Unwrap() []error {
 	return list
 }
 
-// outcome fills in batch, an empty *BatchError of values of T, and returns it. If nothing failed, it returns nil.
-func outcome(batch error, list reflect.Value, errs []error) error {
-	failed := valueOf(batch).FieldByName("Failed")
-	for i, err := range errs {
-		if err != nil {
-			f := reflect.New(failed.Type().Elem()).Elem()
-			f.FieldByName("Index").SetInt(int64(i))
-			f.FieldByName("Value").Set(list.Index(i))
-			f.FieldByName("Err").Set(reflect.ValueOf(err))
-			failed.Set(reflect.Append(failed, f))
+// failures returns err, which concerns a whole batch, or else a *BatchError of the values with an error in errs.
+func failures[T any](list []T, errs []error, err error) error {
+	batch := &BatchError[T]{Of: len(list)}
+	for i, cause := range errs {
+		if cause != nil {
+			batch.Failed = append(batch.Failed, Failure[T]{Index: i, Value: list[i], Err: cause})
 		}
 	}
-	if failed.Len() == 0 {
-		return nil
+	if err != nil || len(batch.Failed) == 0 {
+		return err
 	}
-	valueOf(batch).FieldByName("Of").SetInt(int64(list.Len()))
 	return batch
 }
 
@@ -78,28 +73,27 @@ func outcome(batch error, list reflect.Value, errs []error) error {
 // Cost: one request per 100 rows; units as for [Entity.Get].
 func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) ([]*T, error) {
 	var rows []*T
-	err := e.core.batchGet(ctx, valueOf(&list), valueOf(&rows), opts, &BatchError[T]{})
-	return rows, err
+	errs, err := e.core.batchGet(ctx, valueOf(&list), valueOf(&rows), opts)
+	return rows, e.core.fail("batch get", failures(list, errs, err))
 }
 
-// batchGet sets rows, a slice of *T, to the rows of the values of list. See outcome for batch.
-func (e *core) batchGet(ctx context.Context, list, rows reflect.Value, opts []ReadOption, batch error) (err error) {
-	defer func() { err = e.fail("batch get", err) }()
+// batchGet sets rows, a slice of *T, to the rows of the values of list, and returns the error of each value.
+func (e *core) batchGet(ctx context.Context, list, rows reflect.Value, opts []ReadOption) (errs []error, err error) {
 	r, err := newReading(opts, getOptions)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	at, err := e.batchKeys(list)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	items, err := e.table.BatchGet(ctx, at, r.consistent)
 	var undone *table.UnprocessedError
 	if err != nil && !errors.As(err, &undone) {
-		return err
+		return nil, err
 	}
 	rows.Set(reflect.MakeSlice(rows.Type(), len(at), len(at)))
-	errs := make([]error, len(at))
+	errs = make([]error, len(at))
 	met := make(map[keys.Key]bool, len(at))
 	for i, item := range items {
 		if item == nil || e.owns(item) && e.hidden(item, r.expired) {
@@ -125,7 +119,7 @@ func (e *core) batchGet(ctx context.Context, list, rows reflect.Value, opts []Re
 			}
 		}
 	}
-	return outcome(batch, list, errs)
+	return errs, nil
 }
 
 // PutAll puts many values as [Entity.Put] does, in no order, and returns them as written, in the order of list. Values
@@ -138,26 +132,26 @@ func (e *core) batchGet(ctx context.Context, list, rows reflect.Value, opts []Re
 // Cost: that of Put for each value.
 func (e *Entity[T]) PutAll(ctx context.Context, list []T) ([]T, error) {
 	var written []T
-	err := e.core.putAll(ctx, valueOf(&list), valueOf(&written), &BatchError[T]{})
-	return written, err
+	errs, err := e.core.putAll(ctx, valueOf(&list), valueOf(&written))
+	return written, e.core.fail("put all", failures(list, errs, err))
 }
 
-// putAll sets written to the values of list as they were written, or as they are if that failed. See outcome for batch.
-func (e *core) putAll(ctx context.Context, list, written reflect.Value, batch error) (err error) {
-	defer func() { err = e.fail("put all", err) }()
+// putAll sets written to the values of list as they were written, or as they are if that failed, and returns the error of each
+// value.
+func (e *core) putAll(ctx context.Context, list, written reflect.Value) (errs []error, err error) {
 	at, err := e.batchKeys(list)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	first := make(map[keys.Key]int, len(at))
 	for i, key := range at {
 		if j, ok := first[key]; ok {
-			return fmt.Errorf("%w: values %d and %d have the same key", ErrInvalid, j, i)
+			return nil, fmt.Errorf("%w: values %d and %d have the same key", ErrInvalid, j, i)
 		}
 		first[key] = i
 	}
 	written.Set(reflect.MakeSlice(written.Type(), len(at), len(at)))
-	errs := make([]error, len(at))
+	errs = make([]error, len(at))
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for i := range at {
@@ -172,7 +166,7 @@ func (e *core) putAll(ctx context.Context, list, written reflect.Value, batch er
 		})
 	}
 	_ = group.Wait() // errs has the failures
-	return outcome(batch, list, errs)
+	return errs, nil
 }
 
 func (e *core) batchKeys(list reflect.Value) ([]keys.Key, error) {
