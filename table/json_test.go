@@ -68,18 +68,20 @@ func TestItemFromJSON_RefusesWhatIsNoItem(t *testing.T) {
 func TestItemFromJSON_KnowsTheDepthThatDynamoDBHolds(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
-		nested := func(levels int) []byte {
-			return []byte(`{"a":` + strings.Repeat(`{"L":[`, levels-1) + `{"S":"x"}` + strings.Repeat(`]}`, levels-1) + `}`)
+		nested := func(lists int, innermost string) []byte {
+			return []byte(`{"a":` + strings.Repeat(`{"L":[`, lists) + innermost + strings.Repeat(`]}`, lists) + `}`)
 		}
-		fits, err := table.ItemFromJSON(nested(32))
-		require.NoError(t, err)
-		item := f.item("p", "s")
-		item["a"] = fits["a"]
-		require.NoError(t, f.Write(t.Context(), table.Put(item)))
-		item["a"] = list(fits["a"])
-		require.ErrorIs(t, f.Write(t.Context(), table.Put(item)), table.ErrInvalid)
-		_, err = table.ItemFromJSON(nested(33))
-		require.ErrorIs(t, err, table.ErrInvalid)
+		for innermost, lists := range map[string]int{`{"S":"x"}`: 31, `{"SS":["x"]}`: 31, `{"L":[]}`: 30, `{"M":{}}`: 30} {
+			fits, err := table.ItemFromJSON(nested(lists, innermost))
+			require.NoError(t, err, innermost)
+			item := f.item("p", "s")
+			item["a"] = fits["a"]
+			require.NoError(t, f.Write(t.Context(), table.Put(item)), innermost)
+			item["a"] = list(fits["a"])
+			require.ErrorIs(t, f.Write(t.Context(), table.Put(item)), table.ErrInvalid, innermost)
+			_, err = table.ItemFromJSON(nested(lists+1, innermost))
+			require.ErrorIs(t, err, table.ErrInvalid, innermost)
+		}
 	})
 }
 

@@ -12,13 +12,15 @@ import (
 
 // Limits of values. Source: Developer Guide, "Quotas in Amazon DynamoDB".
 const (
-	maxDepth  = 32   // levels of nested values
+	maxDepth  = 32   // levels of nested values in an item; the last one has no lists and maps
 	maxDigits = 38   // significant digits of a number
 	leastExp  = -130 // decimal exponent of a number's first digit
 	mostExp   = 125
 )
 
-// Size returns the size of a value in bytes, as DynamoDB counts it. It refuses values that DynamoDB would refuse, unless table.Encode has
+var errDeep = fmt.Errorf("lists and maps more than %d deep", maxDepth-1)
+
+// Size returns the size of an attribute's value in bytes, as DynamoDB counts it. It refuses values that DynamoDB would refuse, unless table.Encode has
 // refused them before. Errors do not quote the value.
 //
 // Source: Developer Guide, "DynamoDB item sizes and formats".
@@ -37,9 +39,6 @@ func ItemSize(item map[string]types.AttributeValue) (size int, err error) {
 }
 
 func measure(av types.AttributeValue, depth int) (size int, err error) {
-	if depth > maxDepth {
-		return 0, fmt.Errorf("documents in one another more than %d deep", maxDepth)
-	}
 	switch av := av.(type) {
 	case *types.AttributeValueMemberS:
 		return len(av.Value), nil
@@ -62,6 +61,9 @@ func measure(av types.AttributeValue, depth int) (size int, err error) {
 	case *types.AttributeValueMemberNS:
 		return measureSet(av.Value, measureNumber)
 	case *types.AttributeValueMemberL:
+		if depth == maxDepth {
+			return 0, errDeep
+		}
 		size = 3
 		for _, e := range av.Value {
 			n, err := measure(e, depth+1)
@@ -72,6 +74,9 @@ func measure(av types.AttributeValue, depth int) (size int, err error) {
 		}
 		return size, nil
 	case *types.AttributeValueMemberM:
+		if depth == maxDepth {
+			return 0, errDeep
+		}
 		size = 3
 		for name, e := range av.Value {
 			n, err := measure(e, depth+1)
