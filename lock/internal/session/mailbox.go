@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -58,11 +59,13 @@ func stringSet(list []string) types.AttributeValue { return &types.AttributeValu
 func (o *Others) Ask(ctx context.Context, id string, questions ...Question) error {
 	texts := make([]string, len(questions))
 	for i, q := range questions {
-		text, err := json.Marshal(q)
-		if err != nil {
+		var text strings.Builder
+		enc := json.NewEncoder(&text)
+		enc.SetEscapeHTML(false) // the longest keys fit MaxAsked times, but not with six bytes for a character
+		if err := enc.Encode(q); err != nil {
 			return err
 		}
-		texts[i] = string(text)
+		texts[i] = strings.TrimSpace(text.String())
 	}
 	slices.Sort(texts)
 	texts = slices.Compact(texts) // waiters for one lock ask the same question

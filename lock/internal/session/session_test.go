@@ -664,6 +664,23 @@ func TestMailbox_WhatIsNotAnsweredComesAgain(t *testing.T) {
 	})
 }
 
+// As many questions as one request has fit in a mailbox, with the longest keys of characters that JSON for web pages escapes.
+func TestMailbox_HoldsQuestionsWithTheLongestKeys(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		questions := make([]session.Question, session.MaxAsked)
+		for i := range questions {
+			pk, sk := strings.Repeat("<", 2048), fmt.Sprintf("%03d", i)+strings.Repeat("&", 1021)
+			questions[i] = session.Question{Kind: session.Claim, Ticket: s.ID(), Key: keys.NewKey(pk, sk)}
+		}
+		require.NoError(t, q.others.Ask(w.Context(), s.ID(), questions...))
+		time.Sleep(period + period/10)
+		assert.ElementsMatch(t, questions, p.questions())
+		w.close(p)
+	})
+}
+
 // A question to a dead session is refused, and does not make its row larger.
 func TestMailbox_OfADeadSessionTakesNoQuestions(t *testing.T) {
 	virtual(t, func(w *world) {
