@@ -63,14 +63,15 @@ func TestReplay(t *testing.T) {
 	}
 	var mu sync.Mutex
 	differ, digests := 0, map[string]string{}
-	side(t, twice, func(t *testing.T, w seeded) {
-		first, second := w.play(t, *shareOfReplays), w.play(t, *shareOfReplays)
+	side(t, twice, func(part *testing.T, w seeded) {
+		first, second := w.play(part, *shareOfReplays), w.play(part, *shareOfReplays)
 		difference := sim.Difference(first.History, second.History)
 		mu.Lock()
 		defer mu.Unlock()
 		digests[w.String()] = first.Digest()
 		if difference != "" {
 			differ++
+			// Not part.Logf: what a part logs that passes is not shown.
 			t.Logf("%s\n%s", w.load.Longer(*shareOfReplays).Replay(w.seed), difference)
 		}
 	})
