@@ -79,7 +79,9 @@ func (p *Poller) end(w *Watch) {
 		i := slices.Index(p.due, w)
 		p.due = slices.Delete(p.due, i, i+1)
 	}
-	p.signal()
+	if len(p.due) == 0 { // run may end
+		p.signal()
+	}
 }
 
 // wait schedules the next look of a watch: in d, or after half of d together with others, but not before least. While reads have to wait
@@ -103,7 +105,9 @@ func (p *Poller) wait(w *Watch, d, least time.Duration) {
 		return cmp.Or(o.due.Compare(w.due), o.key.Compare(w.key), -1)
 	})
 	p.due = slices.Insert(p.due, i, w)
-	p.signal()
+	if i == 0 { // otherwise run wakes early enough, and while many watches end or begin, it waits for all of them
+		p.signal()
+	}
 }
 
 func (p *Poller) signal() {
