@@ -154,7 +154,7 @@ func Share(ctx context.Context, env string) (selected, environ []string, stop fu
 	if !slices.Contains(selected, DynamoDBLocal) || os.Getenv(envShared) != "" {
 		return selected, environ, func() {}, nil
 	}
-	local, err := StartApart(ctx, "")
+	local, err := Start(ctx, "")
 	if err != nil {
 		return nil, nil, nil, err
 	}
