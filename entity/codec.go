@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/entity/internal/codec"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -193,7 +194,7 @@ func (e *core) decode(item table.Item) (reflect.Value, error) {
 	v := e.zero()
 	if attribute, err := e.decodeInto(v, item); err != nil {
 		key, _ := e.table.KeyOf(item)
-		return reflect.Value{}, &DecodeError{Type: e.typ, Key: key, Attribute: attribute, Err: err}
+		return reflect.Value{}, &DecodeError{Type: e.typ, Key: key, Attribute: attribute, Err: err, reason: reason(err)}
 	}
 	return v, nil
 }
@@ -285,11 +286,11 @@ func integer(av types.AttributeValue) (int64, error) {
 		}
 		i, err := strconv.ParseInt(n.Value, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%w: not an integer", ErrInvalid)
+			break
 		}
 		return i, nil
 	}
-	return 0, fmt.Errorf("%w: not a number", ErrInvalid)
+	return 0, misfit(fmt.Errorf("%w: want a whole number", codec.ErrKind))
 }
 
 // expired reports whether a row is past its time to live.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/entity/internal/codec"
 	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
@@ -53,13 +54,15 @@ func (e *SpecError) Is(target error) bool { return target == ErrInvalid }
 // Unwrap returns the problems.
 func (e *SpecError) Unwrap() []error { return e.Problems }
 
-// DecodeError reports that a row could not be decoded. Its text contains neither the key nor the cause, because the
-// cause may quote the row.
+// DecodeError reports that a row could not be decoded. Its text names the attribute and the types. It contains neither the
+// key nor an error of a type's own method, which may quote the row: see Key and Err.
 type DecodeError struct {
 	Type      string // type of the entity
 	Key       keys.Key
 	Attribute string // attribute that does not fit its field; empty if it is unknown or not a single one
 	Err       error
+
+	reason string // the cause, if it quotes nothing of the row
 }
 
 func (e *DecodeError) Error() string {
@@ -67,13 +70,26 @@ func (e *DecodeError) Error() string {
 	case errors.Is(e.Err, ErrType):
 		return fmt.Sprintf("entity: decode %s: %v", e.Type, e.Err)
 	case e.Attribute != "":
-		return fmt.Sprintf("entity: decode %s: attribute %q does not fit", e.Type, e.Attribute)
+		text := fmt.Sprintf("entity: decode %s: attribute %q does not fit", e.Type, e.Attribute)
+		if e.reason != "" {
+			text += ": " + e.reason
+		}
+		return text
 	}
 	return fmt.Sprintf("entity: decode %s: row does not fit", e.Type)
 }
 
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Err }
+
+// reason returns the text of a cause that quotes nothing of the row, or "".
+func reason(err error) string {
+	var misfit misfitError
+	if !errors.As(err, &misfit) {
+		return ""
+	}
+	return codec.Reason(misfit.error)
+}
 
 // UnknownTypeError reports that [Collect] or [Sort] found a row that none of its sinks takes. It matches [ErrType].
 type UnknownTypeError struct {
@@ -93,9 +109,9 @@ func (e *UnknownTypeError) Is(target error) bool { return target == ErrType }
 // another program uses an attribute of that name for something else. It matches [ErrType]. Its text contains neither
 // the value nor the key.
 //
-// There are two remedies. If the attribute means something else, set another name in [keys.Scheme.Type]. If such rows
+// There are three remedies. If the attribute means something else, set another name in [keys.Scheme.Type]. If such rows
 // belong to another program, exclude them with Spec.Match: Not(AttrEquals("type", "premium")), or Not(HasAttr("type"))
-// for every row of another type.
+// for every row of another type. If the value is an older name of Type, rename it in the rows, by a migration.
 type ForeignTypeError struct {
 	Type      string               // type of the entity
 	Attribute string               // the type attribute
@@ -105,7 +121,8 @@ type ForeignTypeError struct {
 
 func (e *ForeignTypeError) Error() string {
 	return fmt.Sprintf("%v: its key fits %s, but its attribute %q holds no type that is defined for this table: "+
-		"if the attribute means something else, give keys.Scheme.Type another name; otherwise exclude such rows with Spec.Match", ErrType, e.Type, e.Attribute)
+		"if the attribute means something else, give keys.Scheme.Type another name; if it holds an older name of the type, "+
+		"rename it in the rows; otherwise exclude such rows with Spec.Match", ErrType, e.Type, e.Attribute)
 }
 
 // Is reports whether target is [ErrType].

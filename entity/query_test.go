@@ -200,7 +200,7 @@ func TestCollect_SortsAnItemCollection(t *testing.T) {
 		require.ErrorAs(t, err, &decode)
 		assert.Equal(t, lines.Key(Line{"1", 2}), decode.Key)
 		assert.Equal(t, "no", decode.Attribute)
-		assert.EqualError(t, err, `entity: decode Line: attribute "no" does not fit`)
+		assert.EqualError(t, err, `entity: decode Line: attribute "no" does not fit: wrong type: S for int`)
 		n := 0
 		for _, err := range lines.Query(ctx, keys.Values{"order": "1"}) {
 			if err != nil {

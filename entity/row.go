@@ -106,13 +106,18 @@ func (p *plan) unmarshal(item table.Item, v reflect.Value) (attribute string, er
 
 // misfit makes the codec's own errors match ErrInvalid. It returns errors of custom decoders unchanged.
 func misfit(err error) error {
-	for _, known := range []error{codec.ErrRange, codec.ErrKind, codec.ErrDepth} {
-		if errors.Is(err, known) {
-			return fmt.Errorf("%w: %w", ErrInvalid, err)
-		}
+	if codec.Reason(err) == "" {
+		return err
 	}
-	return err
+	return misfitError{err}
 }
+
+// misfitError is an error of the codec, whose text quotes no value.
+type misfitError struct{ error }
+
+func (misfitError) Is(target error) bool { return target == ErrInvalid }
+
+func (e misfitError) Unwrap() error { return e.error }
 
 // unmarshalOwn decodes a row with T's own method. It refuses a number that exceeds its field, which guregu/dynamo truncates.
 func (p *plan) unmarshalOwn(item table.Item, v reflect.Value) (attribute string, err error) {
@@ -132,7 +137,7 @@ func (p *plan) unmarshalOwn(item table.Item, v reflect.Value) (attribute string,
 	}
 	for _, f := range p.fields {
 		if n, ok := plain[f.attr].(*types.AttributeValueMemberN); ok && f.attr != "" && f.cutsOff(n.Value) {
-			return f.attr, fmt.Errorf("%w: the number does not fit the field", ErrInvalid)
+			return f.attr, misfit(codec.ErrRange)
 		}
 	}
 	return "", nil

@@ -26,7 +26,8 @@ import (
 // expires with it. REFERENCE.md, Unique values, has its attributes.
 //
 // Rows that were written before the constraint was declared have no sentinels until a write gives them another value.
-// Until then they do not prevent others from having theirs.
+// Until then they do not prevent others from having theirs. REFERENCE.md, Rows that are older than an index or a unique
+// value, tells how to give them sentinels.
 type Unique[T any] struct {
 	// Name is the constraint's name, as in [UniqueError].
 	Name string

@@ -70,13 +70,13 @@ func plain(av types.AttributeValue, depth int) (any, error) {
 		}
 		return m, nil
 	}
-	return nil, fmt.Errorf("%w: %T", ErrKind, av)
+	return nil, fmt.Errorf("%w: %s", ErrKind, kind(av))
 }
 
 func parseFloat(n string) (float64, error) {
 	f, err := strconv.ParseFloat(n, 64)
 	if err != nil {
-		return 0, numberError(err)
+		return 0, numberError(err, "a number")
 	}
 	return f, nil
 }

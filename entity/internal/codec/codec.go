@@ -48,7 +48,7 @@ var (
 	// ErrRange reports a number that its field cannot hold.
 	ErrRange = errors.New("number out of range")
 	// ErrKind reports an attribute value of a type that its field does not accept.
-	ErrKind = errors.New("attribute of another type")
+	ErrKind = errors.New("wrong type")
 )
 
 // Error names the attribute that could not be encoded or decoded. Its text omits the cause, which may quote the value.
@@ -61,6 +61,23 @@ func (e *Error) Error() string { return fmt.Sprintf("attribute %q", e.Attribute)
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Reason returns why a value was refused, without the value. It is empty for an error of a type's own method, which may quote it.
+func Reason(err error) string {
+	var in *Error
+	if errors.As(err, &in) {
+		if reason := Reason(in.Err); reason != "" {
+			return fmt.Sprintf("%s in %q", reason, in.Attribute)
+		}
+		return ""
+	}
+	for _, known := range []error{ErrRange, ErrKind, ErrDepth} {
+		if errors.Is(err, known) {
+			return err.Error()
+		}
+	}
+	return ""
+}
 
 // Struct is a compiled struct type. It is immutable and safe for concurrent use.
 type Struct struct {

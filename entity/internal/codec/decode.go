@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -28,7 +29,12 @@ func decode(dec decodeFunc, av types.AttributeValue, v reflect.Value, depth int)
 }
 
 func mismatch(av types.AttributeValue, v reflect.Value) error {
-	return fmt.Errorf("%w: %T for %s", ErrKind, av, v.Type())
+	return fmt.Errorf("%w: %s for %s", ErrKind, kind(av), v.Type())
+}
+
+// kind returns DynamoDB's name of a type, such as N.
+func kind(av types.AttributeValue) string {
+	return strings.TrimPrefix(fmt.Sprintf("%T", av), "*types.AttributeValueMember")
 }
 
 func (c *compiler) decoder(t reflect.Type) decodeFunc {
@@ -125,7 +131,7 @@ func decodeTime(av types.AttributeValue, v reflect.Value, _ int) error {
 		if av != nil {
 			s, err := strconv.ParseInt(av.Value, 10, 64)
 			if err != nil {
-				return numberError(err)
+				return numberError(err, "a whole number")
 			}
 			*at = time.Unix(s, 0).UTC()
 			return nil
@@ -176,12 +182,12 @@ func decodeString(av types.AttributeValue, v reflect.Value, _ int) error {
 	return nil
 }
 
-// numberError replaces the error of a number parser, because its text quotes the value.
-func numberError(err error) error {
+// numberError replaces the error of a number parser, because its text quotes the value. want is what the field needs.
+func numberError(err error, want string) error {
 	if errors.Is(err, strconv.ErrRange) {
 		return ErrRange
 	}
-	return fmt.Errorf("%w: no such number", ErrKind)
+	return fmt.Errorf("%w: want %s", ErrKind, want)
 }
 
 func decodeInt(av types.AttributeValue, v reflect.Value, _ int) error {
@@ -192,7 +198,7 @@ func decodeInt(av types.AttributeValue, v reflect.Value, _ int) error {
 	i, err := strconv.ParseInt(n.Value, 10, 64)
 	switch {
 	case err != nil:
-		return numberError(err)
+		return numberError(err, "a whole number")
 	case v.OverflowInt(i):
 		return ErrRange
 	}
@@ -208,7 +214,7 @@ func decodeUint(av types.AttributeValue, v reflect.Value, _ int) error {
 	i, err := strconv.ParseUint(n.Value, 10, 64)
 	switch {
 	case err != nil:
-		return numberError(err)
+		return numberError(err, "a whole number from 0 on")
 	case v.OverflowUint(i):
 		return ErrRange
 	}
@@ -224,7 +230,7 @@ func decodeFloat(av types.AttributeValue, v reflect.Value, _ int) error {
 	f, err := strconv.ParseFloat(n.Value, 64)
 	switch {
 	case err != nil:
-		return numberError(err)
+		return numberError(err, "a number")
 	case v.OverflowFloat(f):
 		return ErrRange
 	}
@@ -278,7 +284,7 @@ func members(av types.AttributeValue, depth int) (n int, at func(int) types.Attr
 			return len(av.Value), func(i int) types.AttributeValue { return &types.AttributeValueMemberB{Value: av.Value[i]} }, nil
 		}
 	}
-	return 0, nil, fmt.Errorf("%w: %T", ErrKind, av)
+	return 0, nil, fmt.Errorf("%w: %s", ErrKind, kind(av))
 }
 
 // arrayDecoder accepts a value that is not longer than the array. The remaining elements stay zero.
