@@ -182,9 +182,9 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		return false, gone
 	}
 	again = again && refused == len(table.Conditions(err))
-	for _, l := range leases {
-		l.turn.inDoubt = l.turn.inDoubt || doubt
-		if doubt || again && late { // a late copy of the request is applied once the row fits it
+	if doubt || again && late { // a late copy of the request is applied once the row fits it
+		for _, l := range leases {
+			l.turn.inDoubt = true
 			l.doubtCommit()
 		}
 	}

@@ -254,6 +254,34 @@ func TestLateRequest_RefusedOneThatFitsLaterIsNoLoss(t *testing.T) {
 	}
 }
 
+// The same, and the repetition of the commit is refused by a condition of the caller's own. The release after that finds the lock given up.
+func TestLateRequest_RefusedCommitThatFitsLaterIsNoLossForTheRelease(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.indexed(byTime)
+		l, err := w.indexing().Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		waiting, leave := context.WithCancel(ctx)
+		acquireAsync(waiting, w.indexing(), lock.Name("report"))
+		second, flag := 0, table.Attr("flag")
+		w.engine.Inject(
+			tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "TransactWriteItems", Times: 1, For: 3 * time.Second},
+			tabletest.Fault{Kind: tabletest.Delay, Operation: "TransactWriteItems", For: time.Second, When: func(tabletest.Request) bool {
+				second++
+				return second == 2
+			}},
+		)
+		time.AfterFunc(500*time.Millisecond, func() { assert.NoError(t, w.table.Write(ctx, table.Update(w.row("x"), flag.Set(1)))) })
+		err = l.Commit(ctx, w.count("x").If(flag.NotExists()))
+		require.ErrorIs(t, err, table.ErrCondition)
+		require.True(t, table.MayBeApplied(err), err)
+		require.NoError(t, w.table.Write(ctx, table.Update(w.row("x"), flag.Remove())))
+		leave()
+		time.Sleep(3 * time.Second)
+		require.EqualValues(t, 1, w.counted("x"))
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
 // The network delivers every request twice. Every write of a lock's life recognises its own effect.
 func TestDuplicates_OfEveryRequestChangeNothing(t *testing.T) {
 	for kind, opts := range leases() {
