@@ -205,7 +205,7 @@ func TestLateRequest_RefusedOneThatFitsLaterIsNoLoss(t *testing.T) {
 		acquireAsync(waiting, w.indexing(), lock.Name("report"))
 		return l, leave
 	}
-	among := func(ctx context.Context, w *world) (l *lock.Lease, others func()) { // the last of three: its client expects that the others have left
+	among := func(ctx context.Context, w *world) (l *lock.Lease, others func()) { // the last: it expects that the others have left
 		list := w.threeHold(ctx, &line{to: w.engine.HTTPClient()}, 2, exports, lock.Permits(4))
 		brief, err := w.client(quiet).Acquire(ctx, exports, lock.Permits(4))
 		require.NoError(w, err)
@@ -234,10 +234,13 @@ func TestLateRequest_RefusedOneThatFitsLaterIsNoLoss(t *testing.T) {
 				row, second := w.table.KeyItem(l.Key()), 0
 				w.engine.Inject(
 					tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: tc.operation, Key: row, Times: 1, For: 2 * time.Second},
-					tabletest.Fault{Kind: tabletest.Delay, Operation: tc.operation, Key: row, For: 2500 * time.Millisecond, When: func(tabletest.Request) bool {
-						second++
-						return second == 2
-					}},
+					tabletest.Fault{
+						Kind: tabletest.Delay, Operation: tc.operation, Key: row, For: 2500 * time.Millisecond,
+						When: func(tabletest.Request) bool {
+							second++
+							return second == 2
+						},
+					},
 				)
 				time.AfterFunc(time.Second, others)
 				if tc.operation == "UpdateItem" {
