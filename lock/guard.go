@@ -159,7 +159,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 	if bad != nil {
 		return false, bad
 	}
-	refused := 0
+	refused, late := 0, false
 	var gone error
 	for i, l := range leases {
 		row := rows[i]
@@ -173,6 +173,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		case !row.Holds(l.holding): // its token shows that this transaction was not applied, and it never will be
 			gone = cmp.Or(gone, l.gone(ctx, row))
 		case row.Exit(l.holding, 0) != l.turn.exit:
+			late = late || row.MayFit(l.holding, l.turn.exit)
 			l.turn.saw(row)
 			again = true
 		}
@@ -181,9 +182,9 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		return false, gone
 	}
 	again = again && refused == len(table.Conditions(err))
-	for _, l := range leases {
-		l.turn.inDoubt = l.turn.inDoubt || doubt
-		if doubt || again && l.holding.Kind == lockrow.Shared { // a late copy of the request is applied once the row fits it
+	if doubt || again && late { // a late copy of the request is applied once the row fits it
+		for _, l := range leases {
+			l.turn.inDoubt = true
 			l.doubtCommit()
 		}
 	}

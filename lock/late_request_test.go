@@ -194,6 +194,97 @@ func TestLateRequest_DuplicateOfAnEnterChangesNothing(t *testing.T) {
 	}
 }
 
+// A request that gives a lease up was refused, since others had come or gone. While its repetition is under way, a late copy of it
+// fits the row again. The lock is then given up, and a commit has written: neither is reported as a loss.
+func TestLateRequest_RefusedOneThatFitsLaterIsNoLoss(t *testing.T) {
+	beside := func(ctx context.Context, w *world) (l *lock.Lease, others func()) { // one more waits, and gives up
+		w.indexed(byTime)
+		l, err := w.indexing().Acquire(ctx, lock.Name("report"))
+		require.NoError(w, err)
+		waiting, leave := context.WithCancel(ctx)
+		acquireAsync(waiting, w.indexing(), lock.Name("report"))
+		return l, leave
+	}
+	among := func(ctx context.Context, w *world) (l *lock.Lease, others func()) { // the last: it expects that the others have left
+		list := w.threeHold(ctx, &line{to: w.engine.HTTPClient()}, 2, exports, lock.Permits(4))
+		brief, err := w.client(quiet).Acquire(ctx, exports, lock.Permits(4))
+		require.NoError(w, err)
+		require.NoError(w, brief.Release(ctx)) // the row tells that holders are brief
+		l, err = w.client(quiet).Acquire(ctx, exports, lock.Permits(4))
+		require.NoError(w, err)
+		time.Sleep(10 * time.Second)
+		return l, func() {
+			for _, l := range list {
+				assert.NoError(w, l.Release(ctx))
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		held      func(context.Context, *world) (l *lock.Lease, others func())
+		operation string
+	}{
+		"commit, in an index":   {beside, "TransactWriteItems"},
+		"release, in an index":  {beside, "UpdateItem"},
+		"commit of a permit":    {among, "TransactWriteItems"},
+		"release of one permit": {among, "UpdateItem"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				l, others := tc.held(ctx, w)
+				row, second := w.table.KeyItem(l.Key()), 0
+				w.engine.Inject(
+					tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: tc.operation, Key: row, Times: 1, For: 2 * time.Second},
+					tabletest.Fault{
+						Kind: tabletest.Delay, Operation: tc.operation, Key: row, For: 2500 * time.Millisecond,
+						When: func(tabletest.Request) bool {
+							second++
+							return second == 2
+						},
+					},
+				)
+				time.AfterFunc(time.Second, others)
+				if tc.operation == "UpdateItem" {
+					require.NoError(t, l.Release(ctx))
+					return
+				}
+				err := l.Commit(ctx, w.count("x"))
+				require.EqualValues(t, 1, w.counted("x"))
+				require.True(t, table.MayBeApplied(err), err)
+				require.NotErrorIs(t, err, lock.ErrLost)
+				require.NotErrorIs(t, err, lock.ErrReleased)
+			})
+		})
+	}
+}
+
+// The same, and the repetition of the commit is refused by a condition of the caller's own. The release after that finds the lock given up.
+func TestLateRequest_RefusedCommitThatFitsLaterIsNoLossForTheRelease(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.indexed(byTime)
+		l, err := w.indexing().Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		waiting, leave := context.WithCancel(ctx)
+		acquireAsync(waiting, w.indexing(), lock.Name("report"))
+		second, flag := 0, table.Attr("flag")
+		w.engine.Inject(
+			tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "TransactWriteItems", Times: 1, For: 3 * time.Second},
+			tabletest.Fault{Kind: tabletest.Delay, Operation: "TransactWriteItems", For: time.Second, When: func(tabletest.Request) bool {
+				second++
+				return second == 2
+			}},
+		)
+		time.AfterFunc(500*time.Millisecond, func() { assert.NoError(t, w.table.Write(ctx, table.Update(w.row("x"), flag.Set(1)))) })
+		err = l.Commit(ctx, w.count("x").If(flag.NotExists()))
+		require.ErrorIs(t, err, table.ErrCondition)
+		require.True(t, table.MayBeApplied(err), err)
+		require.NoError(t, w.table.Write(ctx, table.Update(w.row("x"), flag.Remove())))
+		leave()
+		time.Sleep(3 * time.Second)
+		require.EqualValues(t, 1, w.counted("x"))
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
 // The network delivers every request twice. Every write of a lock's life recognises its own effect.
 func TestDuplicates_OfEveryRequestChangeNothing(t *testing.T) {
 	for kind, opts := range leases() {

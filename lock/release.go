@@ -204,6 +204,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 			row = lockrow.Row{}
 		case err == nil:
 		case refused && row.Holds(l.holding) && row.Exit(l.holding, 0) != l.turn.exit:
+			l.turn.inDoubt = l.turn.inDoubt || row.MayFit(l.holding, l.turn.exit)
 			l.turn.saw(&row) // others have entered or left: the exit does not fit any more
 			return attempt.ErrAgain
 		case !refused:

@@ -25,7 +25,8 @@ type Session struct {
 func (c *Client) Sessions(ctx context.Context, ids ...string) ([]Session, error) {
 	wanted := make([]sessionRecord, 0, len(ids))
 	for _, id := range ids {
-		if id != "" { // a place with a Fixed lease has no session
+		// A place with a Fixed lease has no session. A row by another hand can name a session that cannot exist.
+		if _, ok := c.others.Key(id); ok {
 			wanted = append(wanted, sessionRecord{ID: id})
 		}
 	}

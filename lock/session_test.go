@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -309,6 +310,20 @@ func TestSession_FirstEndsAreRecordedTogether(t *testing.T) {
 			require.NoError(t, err)
 			assert.False(t, r.Until().IsZero())
 		}
+	})
+}
+
+// An ID that no session can have, as in a row that another hand has written, is left out, and keeps no other session from the answer.
+func TestSessions_LeavesOutImpossibleIDs(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		config := quiet
+		config.SessionKey = "SESSION#{id:raw}"
+		c := w.client(config)
+		id := lock.SessionID(c)
+		list, err := c.Sessions(ctx, "A#B", id, strings.Repeat("x", 3000))
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		assert.Equal(t, id, list[0].ID)
 	})
 }
 

@@ -61,7 +61,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 			return nil, err
 		}
 		if p := a.entries[0].patience; wait > 0 && p != nil && p.NextBackOff() == backoff.Stop {
-			return nil, cmp.Or(a.heldBy(), ErrHeld)
+			return nil, cmp.Or(a.heldBy(), err) // err is that of an outage; nil before a full line, which was seen
 		}
 		if wait > 0 && a.client.clk().Sleep(ctx, wait) != nil {
 			return nil, a.gaveUp(ctx)

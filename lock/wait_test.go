@@ -407,6 +407,22 @@ func TestWait_EndsWithTheBackoff(t *testing.T) {
 	}
 }
 
+// A goroutine has waited behind another one of its process, and then cannot enter the line. If Config.Backoff stops, the error is that of
+// the outage: nothing shows that somebody holds the lock.
+func TestWait_ThatAnOutageKeepsFromTheLineEndsWithItsError(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		config := quiet
+		config.Backoff = func() backoff.BackOff { return &backoff.StopBackOff{} }
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, config)
+		require.NoError(t, errOf(c.Acquire(ctx, lock.Name("report"))))
+		way.cut(refused)
+		_, err := c.Acquire(ctx, lock.Name("report"))
+		require.ErrorIs(t, err, table.ErrUnreachable)
+		require.NotErrorIs(t, err, lock.ErrHeld)
+	})
+}
+
 // The look with which a backoff ends finds the lock free, or its holder.
 func TestWait_EndsWithTheLastLookAsTheLockIsReleased(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -27,6 +27,12 @@ func (r *Row) Exit(h Holding, gone int) Exit {
 	return e
 }
 
+// MayFit reports whether a late copy of a request that this row has refused, because of its exit, may still be applied: others come and go.
+// A permit only moves up, so a place behind its own never fits again. A reader's late entry can put its ticket behind others again.
+func (r *Row) MayFit(h Holding, refused Exit) bool {
+	return h.Kind == Shared || refused.Place <= r.Exit(h, 0).Place
+}
+
 // Release removes the ticket of a holder. If that was the only holder, or a permit, the first ticket that waits then holds.
 func (r *Rows) Release(key keys.Key, h Holding, e Exit, c Change) table.Op {
 	s := shapeOf("release", c, Data{})
