@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/entity/internal/codec"
 	"github.com/mortise-go/mortise/internal/attrvalue"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -189,10 +190,8 @@ func (f *field) isNumber() bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	for _, custom := range []reflect.Type{marshalerType, awsMarshalerType, textMarshalerType} {
-		if t.Implements(custom) || f.typ.Implements(custom) {
-			return false
-		}
+	if codec.HasMethods(t) || codec.HasMethods(f.typ) {
+		return false
 	}
 	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 && t.Kind() != reflect.Uintptr
 }

@@ -3,6 +3,7 @@ package entity
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -254,22 +255,25 @@ func (e *core) decodeInto(v reflect.Value, item table.Item) (attribute string, e
 	return p.restoreKeys(item, v)
 }
 
-// restoreKeys sets the fields of a key from the key itself if the row lacks the attribute of one of them.
+// restoreKeys sets those fields of a key whose attributes the row lacks from the key itself.
 func (p *plan) restoreKeys(item table.Item, v reflect.Value) (attribute string, err error) {
+	missing := func(f *field) bool { return f.attr == "" || item[f.attr] == nil }
 	for _, k := range []*keyPlan{&p.pk, &p.sk} {
-		missing := false
-		for _, f := range k.refs {
-			missing = missing || f.attr == "" || item[f.attr] == nil
-		}
-		if !missing {
+		if !slices.ContainsFunc(k.refs, missing) {
 			continue
 		}
 		key, ok := item[k.attr].(*types.AttributeValueMemberS)
 		if !ok || key == nil {
 			return k.attr, fmt.Errorf("%w: no such key attribute", ErrInvalid)
 		}
-		if err := k.restore(v, key.Value); err != nil {
+		back := reflect.New(v.Type()).Elem()
+		if err := k.restore(back, key.Value); err != nil {
 			return k.attr, err
+		}
+		for _, f := range k.stored {
+			if missing(f) {
+				f.of(v).Set(f.of(back))
+			}
 		}
 	}
 	return "", nil

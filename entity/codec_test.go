@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -233,4 +234,26 @@ func TestDecode_RowsThatDoNotDecode(t *testing.T) {
 		assert.Error(t, decode.Err)
 		assert.EqualError(t, err, fmt.Sprintf(`entity: decode Order: attribute %q does not fit%s`, attr, c.reason))
 	}
+}
+
+// A field of the key that has an attribute is read from it, as it was written, also if another field of the same key has none.
+func TestDecode_KeyFieldsComeFromTheirAttributes(t *testing.T) {
+	type visit struct {
+		Page string    `dynamo:"page"`
+		At   time.Time `dynamo:"at"`
+		Who  string    `dynamo:"-"`
+		N    int       `dynamo:"n"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		tbl := newFixture(t, e).Table
+		visits := define(t, tbl, entity.Spec[visit]{Type: "Visit", PK: "PAGE#{page}", SK: "{at:time}#{who}"})
+		wrote, err := visits.Create(t.Context(), visit{Page: "p", At: time.Date(2026, 2, 3, 4, 5, 6, 0, time.FixedZone("", 3600)), Who: "a"})
+		require.NoError(t, err)
+		read, err := visits.Get(t.Context(), wrote, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, wrote, read)
+		changed := read
+		changed.N = 1
+		require.NoError(t, tbl.Write(t.Context(), visits.ModifyOp(read, changed)))
+	})
 }

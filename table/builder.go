@@ -214,6 +214,9 @@ func Encode(v any) (types.AttributeValue, error) {
 	case bool:
 		return &types.AttributeValueMemberBOOL{Value: v}, nil
 	}
+	if rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer && rv.IsNil() {
+		return nil, fmt.Errorf("%w: %T encodes to no value", ErrInvalid, v) // without calling its methods, which may not expect it
+	}
 	av, err := dynamo.Marshal(v)
 	if err != nil {
 		return nil, &EncodeError{What: fmt.Sprintf("a %T", v), Err: err}

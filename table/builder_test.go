@@ -2,6 +2,7 @@ package table
 
 import (
 	"errors"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
@@ -115,7 +116,7 @@ func TestEncode_TakesGoValues(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.want, av)
 	}
-	for _, bad := range []any{nil, (*int)(nil), make(chan int), []byte(nil), (*types.AttributeValueMemberN)(nil)} {
+	for _, bad := range []any{nil, (*int)(nil), make(chan int), []byte(nil), (*types.AttributeValueMemberN)(nil), (*big.Int)(nil), (*big.Rat)(nil)} {
 		_, err := Encode(bad)
 		assert.ErrorIs(t, err, ErrInvalid, "%T", bad)
 	}

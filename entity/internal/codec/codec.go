@@ -17,6 +17,9 @@
 //     not written a second time if another field has its type.
 //   - Embedded structs are encoded and decoded at any depth. One that encodes itself is refused, and so is an embedded
 //     pointer to an unexported struct with attributes, which could not be read back.
+//   - A value whose methods have pointer receivers, such as a big.Int, is encoded by them if it is decoded by them. guregu/dynamo
+//     writes its exported fields, which cannot be read back.
+//   - No method is called on a nil pointer. It is omitted, or NULL if the tag has null.
 //   - Pointers to pointers are encoded. A nil value of an interface type is omitted, or NULL if the tag has null.
 //   - Maps that are encoded as sets are written in sorted order. Sets of byte arrays are written with all their elements.
 //   - A binary that is shorter than its array leaves the rest zero. An element of a binary set that does not have the

@@ -49,15 +49,18 @@ func (c *compiler) decoder(t reflect.Type) decodeFunc {
 
 func (c *compiler) newDecoder(t reflect.Type) decodeFunc {
 	p := reflect.PointerTo(t)
-	switch {
-	case isTime(t):
+	if isTime(t) {
 		return decodeTime
-	case implements[dynamo.Unmarshaler](p):
+	}
+	switch decodedBy(p) {
+	case byDynamo:
 		return customDecoder(dynamo.Unmarshaler.UnmarshalDynamo)
-	case implements[awsUnmarshaler](p):
+	case byAWS:
 		return customDecoder(awsUnmarshaler.UnmarshalDynamoDBAttributeValue)
-	case implements[encoding.TextUnmarshaler](p):
+	case byText:
 		return decodeText
+	}
+	switch {
 	case isValue(t) && t.Kind() == reflect.Interface:
 		return decodeValue
 	case isValue(p):

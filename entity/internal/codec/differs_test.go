@@ -2,7 +2,9 @@ package codec_test
 
 import (
 	"math"
+	"math/big"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,6 +51,19 @@ type Deep3 struct {
 	Z3 string
 }
 type Deep4 struct{ A4, B4, C4, Z4 string }
+
+// tag has both methods on the pointer, and the one that writes changes what it writes.
+type tag string
+
+func (g *tag) MarshalText() ([]byte, error) {
+	*g = "<" + *g + ">"
+	return []byte(*g), nil
+}
+
+func (g *tag) UnmarshalText(b []byte) error {
+	*g = tag(strings.Trim(string(b), "<>"))
+	return nil
+}
 
 // The differences in the package comment to guregu/dynamo.
 func TestStruct_LosesNothingWhereGuregusLoses(t *testing.T) {
@@ -133,6 +148,46 @@ func TestStruct_LosesNothingWhereGuregusLoses(t *testing.T) {
 			err := compile[narrow](t).Decode(codec.Item{name: av}, reflect.ValueOf(&got).Elem())
 			require.ErrorIs(t, err, codec.ErrRange, name)
 		}
+	})
+	t.Run("values with methods on their pointers", func(t *testing.T) {
+		type row struct {
+			I  big.Int            `dynamo:",omitempty"`
+			R  big.Rat            `dynamo:"r"`
+			L  []big.Int          `dynamo:"l"`
+			M  map[string]sdk     `dynamo:"m"`
+			N  tag                `dynamo:"n"`
+			ID sdk                `dynamo:"id,omitempty"`
+			By map[tag]big.Int    `dynamo:"by"`
+			S  []tag              `dynamo:"s,set"`
+			MS map[tag]struct{}   `dynamo:"ms,set"`
+			P  map[string]*sdk    `dynamo:"p"`
+			A  [1]big.Int         `dynamo:"a,omitempty"`
+			In struct{ X, Y sdk } `dynamo:"in"`
+		}
+		o := row{
+			I: *big.NewInt(7), R: *big.NewRat(1, 3), L: []big.Int{*big.NewInt(1), *big.NewInt(-1)}, M: map[string]sdk{"a": {"x"}}, N: "n", ID: sdk{"y"},
+			By: map[tag]big.Int{"b": *big.NewInt(5)}, S: []tag{"c"}, MS: map[tag]struct{}{"d": {}}, P: map[string]*sdk{"p": {"z"}}, A: [1]big.Int{*big.NewInt(3)},
+		}
+		item := roundTrip(t, o)
+		assert.Equal(t, s("7"), item["I"])
+		assert.Equal(t, s("<n>"), item["n"])
+		assert.Equal(t, s("<y>"), item["id"])
+		assert.Equal(t, tag("n"), o.N, "MarshalText changed a value that it was not given")
+	})
+	t.Run("nil pointers with methods", func(t *testing.T) {
+		type row struct {
+			I   *big.Int `dynamo:"i"`
+			O   *big.Int `dynamo:"o,omitempty"`
+			N   *big.Rat `dynamo:"n,null"`
+			L   []*big.Int
+			Any any
+		}
+		item := roundTrip(t, row{L: []*big.Int{nil, big.NewInt(2)}})
+		null := &types.AttributeValueMemberNULL{Value: true}
+		assert.Equal(t, codec.Item{"n": null, "L": &types.AttributeValueMemberL{Value: []types.AttributeValue{null, s("2")}}}, item)
+		item, err := compile[row](t).Encode(reflect.ValueOf(&row{Any: (*big.Rat)(nil)}).Elem(), 0)
+		require.NoError(t, err)
+		assert.NotContains(t, item, "Any")
 	})
 	t.Run("types inside of themselves", func(t *testing.T) {
 		roundTrip(t, struct{ L endless }{endless{{}, {{}}}})

@@ -15,7 +15,7 @@ var leaves = []reflect.Type{
 	reflect.TypeFor[bool](), reflect.TypeFor[yes](), reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[count](), reflect.TypeFor[int32](),
 	reflect.TypeFor[int64](), reflect.TypeFor[uint](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](),
 	reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[string](), reflect.TypeFor[word](), reflect.TypeFor[[]byte](),
-	reflect.TypeFor[blob](), reflect.TypeFor[[3]byte](), reflect.TypeFor[time.Time](), reflect.TypeFor[cents](), reflect.TypeFor[sdk](),
+	reflect.TypeFor[blob](), reflect.TypeFor[[3]byte](), reflect.TypeFor[time.Time](), reflect.TypeFor[cents](), reflect.TypeFor[*sdk](),
 	reflect.TypeFor[pair](), reflect.TypeFor[span](), reflect.TypeFor[any](), reflect.TypeFor[void](), reflect.TypeFor[node](), reflect.TypeFor[embeds](),
 }
 

@@ -40,13 +40,15 @@ func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
 		return encodeUnix, nil
 	case fl&unixTime != 0 && t.Kind() == reflect.Pointer && isTime(t.Elem()):
 		return c.pointer(t, fl)
-	case implements[dynamo.Marshaler](t):
-		return custom(func(m dynamo.Marshaler, _ flags) (types.AttributeValue, error) { return m.MarshalDynamo() }), nil
-	case implements[awsMarshaler](t):
-		return custom(func(m awsMarshaler, _ flags) (types.AttributeValue, error) { return m.MarshalDynamoDBAttributeValue() }), nil
 	case isTime(t):
 		return encodeTime, nil
-	case implements[encoding.TextMarshaler](t):
+	}
+	switch methodOf(t) {
+	case byDynamo:
+		return custom(func(m dynamo.Marshaler, _ flags) (types.AttributeValue, error) { return m.MarshalDynamo() }), nil
+	case byAWS:
+		return custom(func(m awsMarshaler, _ flags) (types.AttributeValue, error) { return m.MarshalDynamoDBAttributeValue() }), nil
+	case byText:
 		return custom(encodeText), nil
 	}
 	switch t.Kind() {
@@ -102,7 +104,7 @@ func encodeValue(v reflect.Value, fl flags, _ int) (types.AttributeValue, error)
 
 func custom[I any](encode func(I, flags) (types.AttributeValue, error)) encodeFunc {
 	return func(v reflect.Value, fl flags, _ int) (types.AttributeValue, error) {
-		if isNilOf[I](v) {
+		if isNil(v) {
 			return nothing(fl), nil
 		}
 		return encode(as[I](v), fl)
@@ -255,7 +257,7 @@ func (c *compiler) list(t reflect.Type, fl flags) (encodeFunc, error) {
 // document encodes a Go map as a DynamoDB map.
 func (c *compiler) document(t reflect.Type, fl flags) (encodeFunc, error) {
 	name := keyText
-	if !implements[encoding.TextMarshaler](t.Key()) {
+	if !isText(t.Key()) {
 		if t.Key().Kind() != reflect.String {
 			return nil, fmt.Errorf("unsupported type %s: keys have to be strings or encoding.TextMarshaler", t)
 		}
@@ -306,7 +308,7 @@ func plainText(v reflect.Value) (string, error) { return v.String(), nil }
 
 // keyText returns the text of a map key or of an element of a set, from its MarshalText method.
 func keyText(v reflect.Value) (string, error) {
-	if isNilOf[encoding.TextMarshaler](v) {
+	if isNil(v) {
 		return "", fmt.Errorf("%w: nil as a key or in a set", ErrKind)
 	}
 	text, err := as[encoding.TextMarshaler](v).MarshalText()

@@ -2,7 +2,6 @@ package codec
 
 import (
 	"bytes"
-	"encoding"
 	"fmt"
 	"reflect"
 	"slices"
@@ -64,7 +63,7 @@ func setEncoder(t reflect.Type) (encodeFunc, error) {
 		return nil, fmt.Errorf("unsupported type %s for a set", t)
 	}
 	switch k := elem.Kind(); {
-	case implements[encoding.TextMarshaler](elem):
+	case isText(elem):
 		return texts(from, keyText), nil
 	case k == reflect.String:
 		return texts(from, plainText), nil

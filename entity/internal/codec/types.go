@@ -22,6 +22,59 @@ type (
 
 func implements[I any](t reflect.Type) bool { return t.Implements(reflect.TypeFor[I]()) }
 
+// method is the way in which a type encodes itself.
+type method uint8
+
+const (
+	noMethod method = iota
+	byDynamo
+	byAWS
+	byText
+)
+
+// methodOf returns the way in which values of t encode themselves. A method with a pointer receiver counts for a value
+// too if the value is decoded by its counterpart, which could not read anything else: big.Int has such methods.
+func methodOf(t reflect.Type) method {
+	switch {
+	case implements[dynamo.Marshaler](t):
+		return byDynamo
+	case implements[awsMarshaler](t):
+		return byAWS
+	case implements[encoding.TextMarshaler](t):
+		return byText
+	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface:
+		return noMethod
+	}
+	p := reflect.PointerTo(t)
+	way := decodedBy(p)
+	if way == byDynamo && implements[dynamo.Marshaler](p) || way == byAWS && implements[awsMarshaler](p) || way == byText && implements[encoding.TextMarshaler](p) {
+		return way
+	}
+	return noMethod
+}
+
+// HasMethods reports whether values of t encode themselves.
+func HasMethods(t reflect.Type) bool { return methodOf(t) != noMethod }
+
+// decodedBy returns the way in which a value is decoded through p, the pointer to its type.
+func decodedBy(p reflect.Type) method {
+	switch {
+	case implements[dynamo.Unmarshaler](p):
+		return byDynamo
+	case implements[awsUnmarshaler](p):
+		return byAWS
+	case implements[encoding.TextUnmarshaler](p):
+		return byText
+	}
+	return noMethod
+}
+
+// isText reports whether a value of t writes itself as text where only text can be: as the key of a map and in a set.
+func isText(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return implements[encoding.TextMarshaler](t) || implements[encoding.TextMarshaler](p) && implements[encoding.TextUnmarshaler](p)
+}
+
 func isTime(t reflect.Type) bool { return t == reflect.TypeFor[time.Time]() }
 
 // isValue reports whether t is types.AttributeValue or one of its implementations.
@@ -43,11 +96,11 @@ type zeroFunc func(v reflect.Value) bool
 func (c *compiler) zero(t reflect.Type) zeroFunc {
 	switch {
 	case implements[zeroer](t):
-		return func(v reflect.Value) bool { return isNilOf[zeroer](v) || as[zeroer](v).IsZero() }
-	case implements[dynamo.Marshaler](t):
-		return isNilOf[dynamo.Marshaler]
-	case implements[encoding.TextMarshaler](t):
-		return isNilOf[encoding.TextMarshaler]
+		return func(v reflect.Value) bool { return isNil(v) || as[zeroer](v).IsZero() }
+	case implements[dynamo.Marshaler](t), implements[encoding.TextMarshaler](t):
+		return isNil
+	case !implements[awsMarshaler](t) && methodOf(t) != noMethod: // its data is what its methods make of it
+		return isNil
 	}
 	switch t.Kind() {
 	case reflect.Array:
@@ -86,21 +139,29 @@ func (c *compiler) zeroStruct(t reflect.Type) zeroFunc {
 	}
 }
 
-// isNilOf reports whether v is nil and a method of I must not be called on it. That is so for a nil interface, and for a nil
-// pointer if the method has a value receiver. A method with a pointer receiver can be called on nil.
-func isNilOf[I any](v reflect.Value) bool {
+// isNil reports whether v is a nil pointer or interface. No method is called on nil: many would panic, and what some return
+// could not be read back, like the text "<nil>" of a *big.Int.
+func isNil(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Interface:
-		return v.IsNil() || isNilOf[I](v.Elem())
+		return v.IsNil() || isNil(v.Elem())
 	case reflect.Pointer:
-		return v.IsNil() && implements[I](v.Type().Elem())
+		return v.IsNil()
 	}
 	return false
 }
 
-// as returns v as an interface that its type implements. It does not copy v if v is addressable.
+// as returns v as an interface that its type or the pointer to it implements. It copies v only if it has to: if v is not
+// addressable, or if the method has a pointer receiver and so could change v.
 func as[I any](v reflect.Value) I {
-	if k := v.Kind(); k != reflect.Pointer && k != reflect.Interface && v.CanAddr() {
+	switch k := v.Kind(); {
+	case k == reflect.Pointer || k == reflect.Interface:
+		return v.Interface().(I)
+	case !implements[I](v.Type()):
+		c := reflect.New(v.Type())
+		c.Elem().Set(v)
+		return c.Interface().(I)
+	case v.CanAddr():
 		return v.Addr().Interface().(I)
 	}
 	return v.Interface().(I)
