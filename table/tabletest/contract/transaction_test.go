@@ -255,8 +255,7 @@ func TestTransaction_FailsOnAMissingTable(t *testing.T) {
 }
 
 // The service ignores names and values of an action without an expression
-// (ExtendDB, pull request 169). DynamoDB Local refuses
-// them.
+// (ExtendDB, pull request 169). DynamoDB Local refuses them.
 func TestTransaction_IgnoresNamesAndValuesWithoutExpression(t *testing.T) {
 	onTable(t, func(tb table) {
 		for _, tc := range []struct{ op, action string }{
