@@ -74,7 +74,8 @@ func function(kind operandKind, args ...Operand) Operand {
 func (o Operand) Size() Operand { return function(sizeOperand, o) }
 
 // OrElse returns the attribute's value or, if the item does not have the attribute, v (if_not_exists). For changes
-// only.
+// only. If v is an attribute, it has to be another one, and DynamoDB refuses the change if the item does not have it,
+// even if it is not needed.
 func (o Operand) OrElse(v any) Operand { return function(orElseOperand, o, operand(v)) }
 
 // Plus returns o + v. For changes only.

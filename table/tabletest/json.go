@@ -31,8 +31,9 @@ func (o *object) time(name string, t time.Time) {
 
 // fields reads the members of a request. err is the error for the first member of a wrong type.
 type fields struct {
-	n   *jsontree.Node
-	err error
+	n      *jsontree.Node
+	err    error
+	action bool // they are an action of a transaction
 }
 
 func (f *fields) has(name string) bool { return !f.n.Get(name).IsNull() }

@@ -125,9 +125,9 @@ func (s keySchema) checkValues(item attr.Item) error {
 	}
 	switch {
 	case sizeOf(s.hash(), item) > maxHashKey:
-		return invalid(hashTooLong)
+		return mismatch(hashTooLong)
 	case sizeOf(s.sort(), item) > maxSortKey:
-		return invalid(sortTooLong)
+		return mismatch(sortTooLong)
 	}
 	return nil
 }

@@ -180,6 +180,9 @@ func readLegacyConditions(in *fields, param string, expected bool) (*legacyCondi
 		}
 		out.terms = append(out.terms, t)
 	}
+	if len(members) == 1 && in.has("ConditionalOperator") {
+		return nil, invalid("ConditionalOperator can only be used when Filter or Expected has two or more elements")
+	}
 	return out, nil
 }
 

@@ -45,12 +45,15 @@ func (c *call) lookup(name string) (*table, error) {
 }
 
 // expressions reads ExpressionAttributeNames and ExpressionAttributeValues. params are the expressions that can use them. If the
-// request has none of these expressions, names and values are refused.
+// request has none of these expressions, names and values are refused. In a transaction they are ignored.
 func expressions(in *fields, params ...string) (*expr.Env, error) {
 	if err := checkUsers(in, params); err != nil {
 		return nil, err
 	}
 	env := &expr.Env{}
+	if in.action && !slices.ContainsFunc(params, in.has) {
+		return env, nil
+	}
 	names, err := readNames(in, env)
 	if err != nil {
 		return nil, err
@@ -67,6 +70,9 @@ func expressions(in *fields, params ...string) (*expr.Env, error) {
 
 // checkUsers refuses names and values that no expression of the request can use.
 func checkUsers(in *fields, params []string) error {
+	if in.action {
+		return nil
+	}
 	named, valued := false, false
 	for _, p := range params {
 		named = named || in.has(p)

@@ -138,23 +138,21 @@ func checkAction(n *jsontree.Node) error {
 // readAction reads the parts of an action that do not depend on its table.
 func (c *call) readAction(n *jsontree.Node) (*write, error) {
 	f := fields{n: n}
-	var found *write
-	var err error
+	read := func(kind string, read func(*call, *fields) (*write, error)) (*write, error) {
+		in := f.sub(kind)
+		in.action = true
+		w, err := read(c, &in)
+		return w, firstError(err, f.err)
+	}
 	switch {
 	case f.has("ConditionCheck"):
-		in := f.sub("ConditionCheck")
-		found, err = c.readCheck(&in)
+		return read("ConditionCheck", (*call).readCheck)
 	case f.has("Put"):
-		in := f.sub("Put")
-		found, err = c.readPut(&in)
+		return read("Put", (*call).readPut)
 	case f.has("Delete"):
-		in := f.sub("Delete")
-		found, err = c.readDelete(&in)
-	default:
-		in := f.sub("Update")
-		found, err = c.readUpdate(&in)
+		return read("Delete", (*call).readDelete)
 	}
-	return found, firstError(err, f.err)
+	return read("Update", (*call).readUpdate)
 }
 
 // runTransaction evaluates every action against the state before the transaction. If an action fails, the error has one reason for each
@@ -292,7 +290,7 @@ func transactGetItems(c *call) ([]byte, error) {
 	}
 	actions := make([]action, len(items))
 	for i := range items {
-		in := fields{n: items[i].Get("Get")}
+		in := fields{n: items[i].Get("Get"), action: true}
 		var err error
 		if actions[i].g, err = c.readGet(&in); err != nil {
 			return nil, err

@@ -330,6 +330,8 @@ func (b *builder) setValue(p path) string {
 			return b.like(kind)
 		case n < 7:
 			return b.path().text
+		case n < 8:
+			return "if_not_exists(" + b.path().text + ", " + b.path().text + ")"
 		case n < 9:
 			return "if_not_exists(" + b.path().text + ", " + b.like(kind) + ")"
 		default:

@@ -69,6 +69,12 @@ func (g *Generator) spoil(in any) {
 		return
 	}
 	p := g.partsOf(in)
+	switch in.(type) {
+	case *dynamodb.TransactWriteItemsInput, *dynamodb.TransactGetItemsInput:
+		if !slices.ContainsFunc(p.expressions, func(e **string) bool { return *e != nil }) {
+			p.names, p.values = nil, nil // the service ignores them, DynamoDB Local does not
+		}
+	}
 	ways := []weighted[func(parts) bool]{
 		{6, g.spoilSyntax},
 		{2, g.spoilName},

@@ -113,15 +113,19 @@ func TestKey_ThatDoesNotFitTheSchemaIsRefused(t *testing.T) {
 				if !tb.local() {
 					tb.exactly(err, "ValidationException", tc.service, tc.local)
 				}
-				_, err = tb.TransactWriteItems(tb.ctx(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Delete: &types.Delete{TableName: tb.name, Key: k}}}})
-				switch {
-				case tb.local():
-					require.Error(tb, err)
-				case tc.service == mismatch:
-					_, reasons := cancelled(tb, err)
-					assert.Equal(tb, mismatch, aws.ToString(reasons[0].Message))
-				default:
-					tb.exactly(err, "ValidationException", tc.service, "")
+				_, write := tb.TransactWriteItems(tb.ctx(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Delete: &types.Delete{TableName: tb.name, Key: k}}}})
+				_, read := tb.TransactGetItems(tb.ctx(), &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{{Get: &types.Get{TableName: tb.name, Key: k}}}})
+				for _, err := range []error{write, read} {
+					switch {
+					case tb.local():
+						require.Error(tb, err)
+					case tc.service != empty:
+						_, reasons := cancelled(tb, err)
+						assert.Equal(tb, "ValidationError", aws.ToString(reasons[0].Code))
+						assert.Equal(tb, tc.service, aws.ToString(reasons[0].Message))
+					default:
+						tb.exactly(err, "ValidationException", tc.service, "")
+					}
 				}
 			})
 		})

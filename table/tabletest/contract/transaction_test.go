@@ -253,3 +253,30 @@ func TestTransaction_FailsOnAMissingTable(t *testing.T) {
 		assert.Empty(tb, tb.get("a"))
 	})
 }
+
+// The service ignores names and values of an action without an expression
+// (ExtendDB, pull request 169). DynamoDB Local refuses them.
+func TestTransaction_IgnoresNamesAndValuesWithoutExpression(t *testing.T) {
+	onTable(t, func(tb table) {
+		for _, tc := range []struct{ op, action string }{
+			{"TransactWriteItems", `{"Put":{"TableName":"TABLE","Item":{"pk":{"S":"p"},"sk":{"S":"i"}},"ExpressionAttributeNames":{"#n":"a"}}}`},
+			{"TransactWriteItems", `{"Put":{"TableName":"TABLE","Item":{"pk":{"S":"p"},"sk":{"S":"i"}},"ExpressionAttributeValues":{":v":{"N":"1"}}}}`},
+			{"TransactGetItems", `{"Get":{"TableName":"TABLE","Key":{"pk":{"S":"p"},"sk":{"S":"i"}},"ExpressionAttributeNames":{"#n":"a"}}}`},
+			{"TransactWriteItems", `{"Delete":{"TableName":"TABLE","Key":{"pk":{"S":"p"},"sk":{"S":"i"}},"ExpressionAttributeNames":{"#n":"a"}}}`},
+			{"TransactWriteItems", `{"Delete":{"TableName":"TABLE","Key":{"pk":{"S":"p"},"sk":{"S":"i"}},"ExpressionAttributeValues":{":v":{"N":"1"}}}}`},
+		} {
+			err := tb.raw(tc.op, `{"TransactItems":[`+tc.action+`]}`)
+			if tb.local() {
+				tb.refused(err, "can only be specified when using expressions")
+				continue
+			}
+			require.NoError(tb, err, tc.action)
+		}
+		for _, tc := range []struct{ op, action string }{
+			{"TransactWriteItems", `{"Put":{"TableName":"TABLE","Item":{"pk":{"S":"p"},"sk":{"S":"i"}},"ConditionExpression":"attribute_not_exists(pk)","ExpressionAttributeNames":{"#n":"a"}}}`},
+			{"TransactGetItems", `{"Get":{"TableName":"TABLE","Key":{"pk":{"S":"p"},"sk":{"S":"i"}},"ProjectionExpression":"pk","ExpressionAttributeNames":{"#n":"a"}}}`},
+		} {
+			tb.refused(tb.raw(tc.op, `{"TransactItems":[`+tc.action+`]}`), "Value provided in ExpressionAttributeNames unused in expressions: keys: {#n}")
+		}
+	})
+}

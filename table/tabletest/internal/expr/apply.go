@@ -223,10 +223,14 @@ func (n *node) compute(item attr.Item) (*attr.Value, error) {
 		return n.value, nil
 	case opFunc:
 		if n.fn == fnIfNotExists {
+			other, err := n.args[1].compute(item) // has to exist even if nobody needs it
+			if err != nil {
+				return nil, err
+			}
 			if v := n.args[0].eval(item); v != nil {
 				return v, nil
 			}
-			return n.args[1].compute(item)
+			return other, nil
 		}
 	}
 	left, err := n.args[0].compute(item)

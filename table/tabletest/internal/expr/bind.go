@@ -52,31 +52,49 @@ func (e *Env) Unused() error {
 type binder struct {
 	env       *Env
 	update    bool // update expressions allow other functions than conditions
-	condition bool // the roots are conditions, not values
+	root      place
 	operators int
 }
 
-// bind runs two passes in the service's order: first words and functions (words), then placeholders and operands (resolve).
-func (b *binder) bind(roots ...*node) error {
-	for _, n := range roots {
-		if err := b.words(n); err != nil {
-			return err
-		}
-		if b.condition {
-			if err := asCondition(n); err != nil {
-				return err
-			}
-		}
+// check checks what an expression says without its placeholders: first its parentheses, then its words and functions.
+func (b *binder) check(roots ...*node) error {
+	if err := parentheses(roots); err != nil {
+		return err
 	}
+	return b.words(roots)
+}
+
+func parentheses(roots []*node) error {
+	if slices.ContainsFunc(roots, (*node).redundant) {
+		return attr.InvalidError("The expression has redundant parentheses;")
+	}
+	return nil
+}
+
+func (n *node) redundant() bool {
+	return n.op == opParen && n.args[0].op == opParen || slices.ContainsFunc(n.args, (*node).redundant)
+}
+
+func (b *binder) words(roots []*node) error {
 	for _, n := range roots {
-		if err := b.resolve(n); err != nil {
+		if err := b.word(n, b.root); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *binder) words(n *node) error {
+// place is where a function stands: it decides which functions are allowed there.
+type place uint8
+
+const (
+	asRoot      place = iota // the value of SET
+	asOperand                // the operand of a comparison, a function or an arithmetic operator
+	asCondition              // the operand of AND, OR or NOT, or all of a condition
+)
+
+func (b *binder) word(n *node, at place) error {
+	inner := asOperand
 	switch n.op {
 	case opPath:
 		for _, s := range n.steps {
@@ -84,47 +102,74 @@ func (b *binder) words(n *node) error {
 				return attr.Invalidf("Attribute name is a reserved keyword; reserved keyword: %s", s.text)
 			}
 		}
-	case opFunc:
-		n.fn = functionOf(n.name)
-		if n.fn == 0 {
-			return attr.Invalidf("Invalid function name; function: %s", n.name)
-		}
-		if n.fn.forUpdates() != b.update {
-			where := "a condition"
-			if b.update {
-				where = "an update"
-			}
-			return attr.Invalidf("The function is not allowed in %s expression; function: %s", where, n.name)
-		}
+		return nil
+	case opValue:
+		return nil
 	case opParen:
-		if n.args[0].op == opParen {
-			return attr.InvalidError("The expression has redundant parentheses;")
-		}
-	}
-	if n.op != opPath && n.op != opValue && n.op != opParen {
-		b.operators++
-		if b.operators > maxOperators {
-			return attr.Invalidf("The expression contains too many operators; operator count: %d", b.operators)
-		}
-	}
-	for _, a := range n.args {
-		if err := b.words(a); err != nil {
+		return b.word(n.args[0], at)
+	case opAnd, opOr, opNot:
+		inner = asCondition
+	case opFunc:
+		if err := b.call(n, at); err != nil {
 			return err
 		}
 	}
-	check := asOperand
-	switch n.op {
-	case opAnd, opOr, opNot:
-		check = asCondition
-	case opParen:
-		return nil
+	b.operators++
+	if b.operators > maxOperators {
+		return attr.Invalidf("The expression contains too many operators; operator count: %d", b.operators)
 	}
 	for _, a := range n.args {
-		if err := check(a); err != nil {
+		if err := b.word(a, inner); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// call checks whether a function exists and may stand where it does.
+func (b *binder) call(n *node, at place) error {
+	n.fn = functionOf(n.name)
+	if n.fn == 0 {
+		return attr.Invalidf("Invalid function name; function: %s", n.name)
+	}
+	if n.fn.forUpdates() != b.update {
+		where := "a condition"
+		if b.update {
+			where = "an update"
+		}
+		return attr.Invalidf("The function is not allowed in %s expression; function: %s", where, n.name)
+	}
+	misplaced := false
+	switch n.fn {
+	case fnSize:
+		misplaced = at == asCondition
+	case fnListAppend:
+		misplaced = at == asOperand
+	case fnIfNotExists:
+	default:
+		misplaced = at != asCondition
+	}
+	if misplaced {
+		return attr.Invalidf("The function is not allowed to be used this way in an expression; function: %s", n.name)
+	}
+	return nil
+}
+
+// resolvePaths resolves paths and compares each one with those that follow it. As the service, it begins with the last one.
+func (b *binder) resolvePaths(nodes []*node) ([]Path, error) {
+	paths := make([]Path, len(nodes))
+	for i := len(nodes) - 1; i >= 0; i-- {
+		if err := b.resolvePath(nodes[i]); err != nil {
+			return nil, err
+		}
+		paths[i] = nodes[i].path
+		for _, p := range paths[i+1:] {
+			if err := overlap(paths[i], p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return paths, nil
 }
 
 // resolve replaces placeholders, from the leaves up. Then it checks the operands of n's operator.
@@ -181,37 +226,10 @@ func (b *binder) operands(n *node) error {
 		return b.function(n)
 	case opPlus, opMinus:
 		return arithmetic(n)
-	case opAnd, opOr, opNot:
-		for _, a := range n.args {
-			if err := asCondition(a); err != nil {
-				return err
-			}
-		}
-		return nil
 	case opEq, opNe, opLt, opLe, opGt, opGe, opBetween, opIn:
 		return comparison(n)
 	}
 	return nil
-}
-
-// asCondition refuses a function that returns a value, since a condition is needed.
-func asCondition(n *node) error {
-	if f := n.bare(); f.op == opFunc && f.fn == fnSize {
-		return misplaced(f)
-	}
-	return nil
-}
-
-// asOperand refuses a function that returns a condition, since a value is needed.
-func asOperand(n *node) error {
-	if f := n.bare(); f.op == opFunc && f.fn != fnSize && !f.fn.forUpdates() {
-		return misplaced(f)
-	}
-	return nil
-}
-
-func misplaced(n *node) error {
-	return attr.Invalidf("The function is not allowed to be used this way in an expression; function: %s", n.name)
 }
 
 func wrongType(name string, k attr.Kind) error {
@@ -234,19 +252,12 @@ func (b *binder) function(n *node) error {
 	if len(n.args) != n.fn.operands() {
 		return attr.Invalidf("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", n.name, len(n.args))
 	}
-	for _, a := range n.args {
-		if err := asOperand(a); err != nil {
-			return err
-		}
-		if f := a.bare(); f.op == opFunc && f.fn == fnListAppend {
-			return misplaced(f)
-		}
-	}
 	switch n.fn {
 	case fnExists, fnNotExists, fnIfNotExists:
 		if n.args[0].bare().op != opPath {
 			return attr.Invalidf("Operator or function requires a document path; operator or function: %s", n.name)
 		}
+		return distinct(n, n.name)
 	case fnSize:
 		if k := kindOf(n.args[0]); k != 0 && !sizable(k) {
 			return wrongType(n.name, k)
@@ -309,11 +320,6 @@ func distinct(n *node, name string) error {
 }
 
 func comparison(n *node) error {
-	for _, a := range n.args {
-		if err := asOperand(a); err != nil {
-			return err
-		}
-	}
 	name := n.op.String()
 	if n.op == opIn && len(n.args)-1 > maxInOperands {
 		return attr.Invalidf("The IN operator is provided with too many operands; number of operands: %d", len(n.args)-1)
@@ -356,9 +362,6 @@ func brief(v *attr.Value) string { return "{" + v.Brief() + "}" }
 
 func arithmetic(n *node) error {
 	for _, a := range n.args {
-		if f := a.bare(); f.op == opFunc && f.fn == fnListAppend {
-			return misplaced(f)
-		}
 		if k := kindOf(a); k != 0 && k != attr.N {
 			return wrongType(n.op.String(), k)
 		}

@@ -16,8 +16,11 @@ func ParseCondition(src string, env *Env) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := binder{env: env, condition: true}
-	if err := b.bind(n); err != nil {
+	b := binder{env: env, root: asCondition}
+	if err := b.check(n); err != nil {
+		return nil, err
+	}
+	if err := b.resolve(n); err != nil {
 		return nil, err
 	}
 	return &Condition{root: n}, nil

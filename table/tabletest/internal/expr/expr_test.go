@@ -136,6 +136,8 @@ func TestUpdate_RefusesWhatIsWrong(t *testing.T) {
 		{"SET n = n + :1 + :1", `Syntax error; token: "+", near: ":1 + :1"`},
 		{"SET n = size(s)", "The function is not allowed in an update expression; function: size"},
 		{"SET n = q", "The provided expression refers to an attribute that does not exist in the item"},
+		{"SET q = if_not_exists(n, r)", "The provided expression refers to an attribute that does not exist in the item"},
+		{"SET q = if_not_exists(n, n)", "The first operand must be distinct from the remaining operands for this operator or function; operator: if_not_exists, first operand: [n]"},
 		{"SET n = s + :1", "An operand in the update expression has an incorrect data type"},
 		{"SET q.a = :1", "The document path provided in the update expression is invalid for update"},
 		{"REMOVE l.a", "The document path provided in the update expression is invalid for update"},

@@ -1,6 +1,10 @@
 package expr
 
-import "github.com/mortise-go/mortise/table/tabletest/internal/attr"
+import (
+	"slices"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+)
 
 // KeyOp is an operator that a key condition may use.
 type KeyOp uint8
@@ -40,13 +44,6 @@ func (c *KeyCondition) Terms() ([]KeyTerm, error) {
 	var terms []KeyTerm
 	if err := keyTerms(c.root, &terms); err != nil {
 		return nil, err
-	}
-	for i := range terms {
-		for j := range i {
-			if terms[i].Name == terms[j].Name {
-				return nil, attr.InvalidError("KeyConditionExpressions must only contain one condition per key")
-			}
-		}
 	}
 	return terms, nil
 }
@@ -93,6 +90,9 @@ func keyTerms(n *node, terms *[]KeyTerm) error {
 		return attr.Invalidf("Invalid condition in KeyConditionExpression: %s operator must have the key attribute as its first operand", name)
 	case at > 0:
 		term.Op = o.mirrored()
+	}
+	if slices.ContainsFunc(*terms, func(t KeyTerm) bool { return t.Name == term.Name }) {
+		return attr.InvalidError("KeyConditionExpressions must only contain one condition per key")
 	}
 	*terms = append(*terms, term)
 	return nil

@@ -74,18 +74,7 @@ func step(v *attr.Value, e Elem) *attr.Value {
 	return v.List[e.Index]
 }
 
-// checkOverlap refuses two paths if one begins with the other, or if they use the same value as a map and as a list.
-func checkOverlap(paths []Path) error {
-	for j := range paths {
-		for i := range j {
-			if err := overlap(paths[i], paths[j]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
+// overlap refuses two paths if one begins with the other, or if they use the same value as a map and as a list.
 func overlap(p, q Path) error {
 	for k := 0; ; k++ {
 		if k == len(p) || k == len(q) {

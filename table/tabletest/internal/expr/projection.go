@@ -41,14 +41,11 @@ func ParseProjection(src string, env *Env) (*Projection, error) {
 		return nil, p.syntaxError()
 	}
 	b := binder{env: env}
-	if err := b.bind(nodes...); err != nil {
+	if err := b.check(nodes...); err != nil {
 		return nil, err
 	}
-	paths := make([]Path, len(nodes))
-	for i, n := range nodes {
-		paths[i] = n.path
-	}
-	if err := checkOverlap(paths); err != nil {
+	paths, err := b.resolvePaths(nodes)
+	if err != nil {
 		return nil, err
 	}
 	return ProjectPaths(paths), nil

@@ -1,6 +1,10 @@
 package expr
 
-import "github.com/mortise-go/mortise/table/tabletest/internal/attr"
+import (
+	"slices"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+)
 
 // Update is a bound UpdateExpression.
 type Update struct {
@@ -10,6 +14,7 @@ type Update struct {
 
 // action is one change at a path. operand is nil for REMOVE.
 type action struct {
+	section int
 	target  *node
 	operand *node
 }
@@ -41,50 +46,110 @@ func ParseUpdate(src string, env *Env) (*Update, error) {
 	if err != nil {
 		return nil, err
 	}
+	clauses, err := p.clauses()
+	if err != nil {
+		return nil, err
+	}
+	b := binder{env: env, update: true}
+	if err := b.clauses(clauses); err != nil {
+		return nil, err
+	}
 	var u Update
-	var order []*node // every node in the order of the text, for binding
+	var all []action
 	var targets []*node
-	seen := [sectionCount]bool{}
+	for _, c := range clauses {
+		*u.section(c.section) = c.actions
+		all = append(all, c.actions...)
+		for _, a := range c.actions {
+			targets = append(targets, a.target)
+		}
+	}
+	if u.paths, err = b.resolvePaths(targets); err != nil {
+		return nil, err
+	}
+	for _, a := range slices.Backward(all) { // as the service does
+		if err := b.operand(a); err != nil {
+			return nil, err
+		}
+	}
+	return &u, nil
+}
+
+// clause is a section as written: SET, REMOVE, ADD or DELETE with its actions.
+type clause struct {
+	section int
+	actions []action
+}
+
+func (c clause) nodes() []*node {
+	var out []*node
+	for _, a := range c.actions {
+		out = append(out, a.target)
+		if a.operand != nil {
+			out = append(out, a.operand)
+		}
+	}
+	return out
+}
+
+func (p *parser) clauses() ([]clause, error) {
+	var out []clause
 	for {
 		section, ok := sectionOf(p.cur.kind)
 		if !ok {
 			return nil, p.syntaxError()
 		}
-		if seen[section] {
-			return nil, attr.Invalidf("The \"%s\" section can only be used once in an update expression;", sectionName(section))
-		}
-		seen[section] = true
 		p.next()
 		actions, err := p.actions(section)
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range actions {
-			order = append(order, a.target)
-			targets = append(targets, a.target)
-			if a.operand != nil {
-				order = append(order, a.operand)
-			}
-		}
-		*u.section(section) = actions
+		out = append(out, clause{section, actions})
 		if p.cur.kind == tokEOF {
-			break
+			return out, nil
 		}
 	}
-	b := binder{env: env, update: true}
-	if err := b.bind(order...); err != nil {
-		return nil, err
+}
+
+// clauses checks the words of one clause after the other, and after each one that it is the first of its kind.
+func (b *binder) clauses(list []clause) error {
+	for _, c := range list {
+		if err := parentheses(c.nodes()); err != nil {
+			return err
+		}
 	}
-	if err := u.operandTypes(); err != nil {
-		return nil, err
+	seen := [sectionCount]bool{}
+	for _, c := range list {
+		if err := b.words(c.nodes()); err != nil {
+			return err
+		}
+		if seen[c.section] {
+			return attr.Invalidf("The \"%s\" section can only be used once in an update expression;", sectionName(c.section))
+		}
+		seen[c.section] = true
 	}
-	for _, t := range targets {
-		u.paths = append(u.paths, t.path)
+	return nil
+}
+
+// operand resolves what follows the target of an action. ADD and DELETE take only constants, so their types are known.
+func (b *binder) operand(a action) error {
+	if a.operand == nil {
+		return nil
 	}
-	if err := checkOverlap(u.paths); err != nil {
-		return nil, err
+	if err := b.resolve(a.operand); err != nil {
+		return err
 	}
-	return &u, nil
+	switch a.section {
+	case sectionAdd:
+		if k := a.operand.value.Kind; k != attr.N && !k.IsSet() {
+			return wrongUpdateType("ADD", k)
+		}
+	case sectionDelete:
+		if k := a.operand.value.Kind; !k.IsSet() {
+			return wrongUpdateType("DELETE", k)
+		}
+	}
+	return nil
 }
 
 func (u *Update) section(s int) *[]action {
@@ -120,7 +185,7 @@ func (p *parser) actions(section int) ([]action, error) {
 		if err != nil {
 			return nil, err
 		}
-		a := action{target: target}
+		a := action{section: section, target: target}
 		switch section {
 		case sectionSet:
 			if _, err := p.expect(tokEq); err != nil {
@@ -178,21 +243,6 @@ func (p *parser) setValue() (*node, error) {
 		return nil, err
 	}
 	return &node{op: o, args: []*node{left, right}}, nil
-}
-
-// operandTypes checks the types of the operands of ADD and DELETE, which are constants.
-func (u *Update) operandTypes() error {
-	for _, a := range u.adds {
-		if k := a.operand.value.Kind; k != attr.N && !k.IsSet() {
-			return wrongUpdateType("ADD", k)
-		}
-	}
-	for _, a := range u.deletes {
-		if k := a.operand.value.Kind; !k.IsSet() {
-			return wrongUpdateType("DELETE", k)
-		}
-	}
-	return nil
 }
 
 func wrongUpdateType(name string, k attr.Kind) error {
