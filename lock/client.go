@@ -104,7 +104,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Fatal:   func(err error) bool { return !t.Retryable(err) },
 		Timeout: attempt.Timeout(config.Lease),
 	})
-	c.sessions = &sessions{client: c, looks: map[string]*sessionLook{}, questions: map[string][]question{}}
+	c.sessions = &sessions{client: c, looks: map[string]*sessionLook{}, questions: map[string][]session.Question{}}
 	if c.metrics, err = newMetrics(c); err != nil {
 		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
 	}

@@ -97,7 +97,7 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	s = suspect{session: holder.Session(), claimed: c.tickets.find(holder.ID) != nil}
 	if seen := e.of(row.Holding(of)); seen != nil {
 		s.since = c.clk().Ago(seen.since)
-		s.asked = seen.asked != nil && !seen.asked.failed.Load() && c.clk().Now().Before(seen.asked.until)
+		s.asked = c.clk().Now().Before(seen.asked)
 	}
 	if s.session == "" {
 		s.own, s.lease, s.silent = s.claimed, max(time.Duration(holder.Length)*time.Millisecond, leastSeen), s.since
@@ -163,11 +163,8 @@ func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockro
 	case fine:
 		return nil, nil
 	case ask:
-		asked := &asking{until: c.clk().Now().Add(s.since)}
-		if seen := e.of(h); seen != nil {
-			seen.asked = asked
-		}
-		c.sessions.ask(s.session, question{session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key}, asked})
+		e.of(h).asked = c.clk().Now().Add(s.since) // it has been seen: since is more than 0
+		c.sessions.ask(s.session, session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key})
 		return nil, nil
 	case silent:
 		if isDead, err := c.markDead(ctx, s.session); err != nil || !isDead {
