@@ -53,15 +53,8 @@ func (c *Client) clk() clock.Clock { return c.repeater.Clock }
 
 // New returns a client for the locks of a table. It sends no request. A setting that is not acceptable is an error that
 // matches [ErrInvalid].
-func New(t *table.Table, config Config) (*Client, error) {
-	c, err := newClient(t, config)
-	if err != nil {
-		return nil, wrap("new", err)
-	}
-	return c, nil
-}
-
-func newClient(t *table.Table, config Config) (*Client, error) {
+func New(t *table.Table, config Config) (_ *Client, err error) {
+	defer func() { err = wrap("new", err) }()
 	if t == nil {
 		return nil, invalid("nil table")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/table"
@@ -298,19 +299,17 @@ func (c *Client) markDead(ctx context.Context, id string) (dead bool, err error)
 	if ctx.Err() != nil {
 		return false, causeOf(ctx)
 	}
-	done := make(chan struct{})
 	var isDead bool
 	var failed error
-	c.work.Go(func() {
-		defer close(done)
+	c.work.Add(1)
+	err = clock.Wait(ctx, func() {
+		defer c.work.Done()
 		isDead, failed = c.others.MarkDead(ctx, id)
 	})
-	select {
-	case <-done:
-		return isDead, failed
-	case <-ctx.Done():
-		return false, causeOf(ctx)
+	if err != nil {
+		return false, err
 	}
+	return isDead, failed
 }
 
 func (a *acquisition) isLongDead(ctx context.Context, row *lockrow.Row, place int) bool {
