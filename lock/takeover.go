@@ -181,8 +181,7 @@ func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockro
 // evict removes tickets of a dead holder, or a ghost. It returns the row after that, or the row that somebody else has changed before.
 func (e *entry) evict(ctx context.Context, row *lockrow.Row, places []int) (*lockrow.Row, error) {
 	c := e.client
-	item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, places, c.change(row)), table.ReturnNew)
-	after, refused, err := c.rowOf(item, err)
+	after, refused, err := c.rowOf(c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, places, c.change(row)), table.ReturnNew))
 	if err != nil {
 		return nil, e.patient(ctx, err)
 	}
@@ -192,16 +191,13 @@ func (e *entry) evict(ctx context.Context, row *lockrow.Row, places []int) (*loc
 	return &after, nil
 }
 
-// rowOf is the row in the answer to a write, or in its refusal. A refusal without a row gives the zero Row.
+// rowOf is the row in the answer to a write, or in its refusal. Without a row it is the zero Row.
 func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused bool, _ error) {
 	var failed *table.ConditionError
 	if refused = errors.As(err, &failed); refused {
-		if failed.Item == nil {
-			return row, true, nil
-		}
 		item, err = failed.Item, nil
 	}
-	if err != nil {
+	if err != nil || item == nil {
 		return row, refused, err
 	}
 	row, err = c.layout.names.Parse(item)
@@ -222,8 +218,9 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 			if len(row.Line) == 1 && row.Permits == 0 { // Replace, below, puts the new ticket into the place of the dead one
 				break
 			}
-			item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, &row, dead, c.change(&row)), table.ReturnNew)
-			if row, _, err = c.rowOf(item, err); err != nil {
+			var err error
+			row, _, err = c.rowOf(c.table.Apply(ctx, c.layout.rows.Evict(e.key, &row, dead, c.change(&row)), table.ReturnNew))
+			if err != nil {
 				return err
 			}
 			seen := row
