@@ -119,28 +119,29 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 			}
 		}
 	}
-	if place < 0 { // the own ticket is not in the line, which is full
-		return s
-	}
-	if s.ahead = row.ForeignBefore(place, s.session); s.ahead > 0 && s.wait <= 0 && !s.own {
-		s.ahead = e.livingBefore(row, place, s.session)
+	if place >= 0 { // otherwise the own ticket is not in the line, which is full
+		s.ahead = e.ahead(row.Line[row.Holders():place], s)
 	}
 	return s
 }
 
-// livingBefore is how many tickets wait before a place, without those of the holder's session and of sessions that are, or may be, dead.
-// Tickets of sessions that are not known count, and these sessions are looked at.
-func (e *entry) livingBefore(row *lockrow.Row, place int, holder string) (n int) {
-	for _, t := range row.Line[row.Holders():place] {
+// ahead is how many of these tickets, which wait before the own one, act on a holder first: those of other sessions. If the holder may be
+// taken for dead, sessions that may be dead, too, do not count. Those that are not known count, and are looked at.
+func (e *entry) ahead(before []lockrow.Ticket, holder suspect) (n int) {
+	for _, t := range before {
 		id := t.Session()
-		if id != "" && id == holder {
+		if id != "" && id == holder.session {
+			continue
+		}
+		if id == "" || holder.wait > 0 || holder.own {
+			n++
 			continue
 		}
 		look := e.client.others.Suspect(id)
-		if id != "" && !look.Known && !e.client.isOwn(id) {
+		if !look.Known && !e.client.isOwn(id) {
 			e.client.sessions.look(id, minLook) // after minLook, so that all of them share a request
 		}
-		if id == "" || !look.Known || look.Wait > 0 {
+		if !look.Known || look.Wait > 0 {
 			n++
 		}
 	}
