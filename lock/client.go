@@ -53,15 +53,8 @@ func (c *Client) clk() clock.Clock { return c.repeater.Clock }
 
 // New returns a client for the locks of a table. It sends no request. A setting that is not acceptable is an error that
 // matches [ErrInvalid].
-func New(t *table.Table, config Config) (*Client, error) {
-	c, err := newClient(t, config)
-	if err != nil {
-		return nil, wrap("new", err)
-	}
-	return c, nil
-}
-
-func newClient(t *table.Table, config Config) (*Client, error) {
+func New(t *table.Table, config Config) (_ *Client, err error) {
+	defer func() { err = wrap("new", err) }()
 	if t == nil {
 		return nil, invalid("nil table")
 	}
@@ -104,7 +97,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Fatal:   func(err error) bool { return !t.Retryable(err) },
 		Timeout: attempt.Timeout(config.Lease),
 	})
-	c.sessions = &sessions{client: c, looks: map[string]*sessionLook{}, questions: map[string][]question{}}
+	c.sessions = &sessions{client: c, looks: map[string]*sessionLook{}, questions: map[string][]session.Question{}}
 	if c.metrics, err = newMetrics(c); err != nil {
 		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
 	}

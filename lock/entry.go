@@ -62,13 +62,7 @@ type sight struct {
 	renewed int64     // the row's Renewed
 	session string    // the ticket's session
 	since   time.Time // monotonic: when the ticket was first seen to hold under this fence and with this renewal
-	asked   *asking   // the last question to its process about the ticket; nil if there was none
-}
-
-// asking is one question to a process about a ticket.
-type asking struct {
-	until  time.Time   // monotonic: the process is not asked again before this
-	failed atomic.Bool // the question was not delivered, so it may be asked again
+	asked   time.Time // monotonic: its process is not asked about the ticket before this
 }
 
 // of is what was seen of a holder; nil if nothing was.

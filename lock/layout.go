@@ -31,17 +31,11 @@ func newLayout(t *table.Table, config *Config) (*layout, error) {
 		session: session.NamesOf(scheme, config.AttributePrefix),
 	}
 	var err error
-	for _, x := range []struct {
-		to                   **keys.Template
-		compile              func(text string) (*keys.Template, error)
-		setting, text, field string
-	}{
-		{&l.standalone, scheme.PKTemplate, "StandaloneKey", config.StandaloneKey, "name"},
-		{&l.rowKey, scheme.SKTemplate, "RowKey", config.RowKey, "of"},
-	} {
-		if *x.to, err = template(x.compile, x.text, x.field); err != nil {
-			return nil, invalid("Config.%s: %w", x.setting, err)
-		}
+	if l.standalone, err = template(scheme.PKTemplate, config.StandaloneKey, "name"); err != nil {
+		return nil, invalid("Config.StandaloneKey: %w", err)
+	}
+	if l.rowKey, err = template(scheme.SKTemplate, config.RowKey, "of"); err != nil {
+		return nil, invalid("Config.RowKey: %w", err)
 	}
 	if err := l.checkNames(t.Schema()); err != nil {
 		return nil, err

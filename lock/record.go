@@ -71,8 +71,20 @@ func (p *Place) UnmarshalDynamo(av types.AttributeValue) error {
 
 // MarshalDynamo is the counterpart of UnmarshalDynamo.
 func (p Place) MarshalDynamo() (types.AttributeValue, error) {
-	t := lockrow.Ticket{ID: p.Ticket, At: p.Since.UnixMilli(), Length: p.Lease.Milliseconds(), Owner: p.Owner}
-	return &types.AttributeValueMemberS{Value: t.String()}, nil
+	return &types.AttributeValueMemberS{Value: p.inLine().String()}, nil
+}
+
+func (p Place) inLine() lockrow.Ticket {
+	return lockrow.Ticket{ID: p.Ticket, At: p.Since.UnixMilli(), Length: p.Lease.Milliseconds(), Owner: p.Owner}
+}
+
+// row is the row that the record was decoded from, as far as it tells who holds the lock, and since when.
+func (r Record) row() *lockrow.Row {
+	row := &lockrow.Row{Permits: int64(r.Permits), Stays: r.Stays, Kept: r.Kept, Since: r.Changed, Renewed: r.Renewed}
+	for _, p := range r.Line {
+		row.Line = append(row.Line, p.inLine())
+	}
+	return row
 }
 
 // Held reports whether somebody holds the lock. The holder's lease may have ended.
@@ -87,13 +99,7 @@ func (r Record) Holder() (first Place) {
 }
 
 // Holders returns all places that hold: the first one, or as many as there are permits, or all readers before the first writer.
-func (r Record) Holders() []Place {
-	row := lockrow.Row{Permits: int64(r.Permits), Stays: r.Stays, Kept: r.Kept, Line: make([]lockrow.Ticket, len(r.Line))}
-	for i, p := range r.Line {
-		row.Line[i].ID = p.Ticket
-	}
-	return r.Line[:row.Holders()]
-}
+func (r Record) Holders() []Place { return r.Line[:r.row().Holders()] }
 
 // Waiting returns the number of places that wait behind those that hold.
 func (r Record) Waiting() int { return len(r.Line) - len(r.Holders()) }
@@ -101,23 +107,14 @@ func (r Record) Waiting() int { return len(r.Line) - len(r.Holders()) }
 // Since returns when the holder got the lock, by its own clock or that of the holder before; zero if nobody holds it. Of
 // permits, it is when the first holder entered the line.
 func (r Record) Since() time.Time {
-	switch {
-	case !r.Held():
+	if !r.Held() {
 		return time.Time{}
-	case r.Permits > 0:
-		return r.Line[0].Since
 	}
-	return fromMillis(max(r.Line[0].Since.UnixMilli(), r.Changed))
+	return fromMillis(r.row().HeldSince(0))
 }
 
 // Until returns when a [Fixed] lease ends; zero for any other holder, whose session row has its end ([Session.Expires]).
-func (r Record) Until() time.Time {
-	h := r.Holder()
-	if h.Lease == 0 {
-		return time.Time{}
-	}
-	return fromMillis(max(h.Since.UnixMilli(), r.Changed, r.Renewed)).Add(h.Lease)
-}
+func (r Record) Until() time.Time { return fromMillis(r.row().Ends()) }
 
 // LastRun returns the start of the last interval of [Client.Every] that was run, also if the run has failed for good;
 // zero if there is none.

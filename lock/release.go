@@ -200,7 +200,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 		row, refused, bad := c.rowOf(item, err)
 		l.turn.inDoubt = l.turn.inDoubt || refused && row.Echoes(l.holding, change)
 		switch {
-		case bad != nil && (err == nil || refused): // answered without a row, as after ReturnNone, or with a malformed one
+		case bad != nil && (err == nil || refused): // answered with a malformed row
 			row = lockrow.Row{}
 		case err == nil:
 		case refused && row.Holds(l.holding) && row.Exit(l.holding, 0) != l.turn.exit:

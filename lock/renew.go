@@ -54,24 +54,20 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 	row = seen // a holder with a fast clock may have renewed it: at has to be later
 	_, err = c.repeater.Do(ctx, attempt.Timeout(r.fixed), func(bounded context.Context) error {
 		start, at := c.clk().Instant(), max(c.now(), row.Renewed+1)
-		item, err := c.table.Apply(bounded, c.layout.rows.Renew(key, h, at, c.ttl(r.keep())), table.ReturnNone)
-		now, refused, bad := c.rowOf(item, err)
-		if refused {
-			switch row = now; {
-			case bad != nil:
-				return bad
-			case !row.Holds(h):
-				return ErrStolen
-			case row.Renewed > at:
-				return attempt.ErrAgain // the clock was set back since that renewal: observers only notice a later time
-			}
-			err = nil // at is in the row: this attempt was applied, or an earlier one without an answer
-		}
+		now, refused, err := c.rowOf(c.table.Apply(bounded, c.layout.rows.Renew(key, h, at, c.ttl(r.keep())), table.ReturnNone))
 		if err != nil {
 			c.metrics.count(ctx, failedRenewals, failureOf(ctx, err)...)
 			return err
 		}
-		if own == nil {
+		if refused {
+			row = now
+		}
+		switch {
+		case refused && !row.Holds(h):
+			return ErrStolen
+		case refused && row.Renewed > at:
+			return attempt.ErrAgain // the clock was set back since that renewal: observers only notice a later time
+		case own == nil: // the row is renewed; if it has refused, this attempt was applied before, or an earlier one without an answer
 			return nil
 		}
 		left := own.Remaining()
@@ -90,15 +86,11 @@ const prolongEvery = minRetention / 4
 
 // prolong puts off the deletion of a held row. If the holder has lost the lock, it returns ErrStolen and the row that refused.
 func (c *Client) prolong(ctx context.Context, key keys.Key, h lockrow.Holding, keep time.Duration) (lockrow.Row, error) {
-	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(key, h, c.ttl(keep)), table.ReturnNone)
-	row, refused, bad := c.rowOf(item, err)
-	switch {
-	case !refused:
-		return row, err
-	case bad == nil && !row.Holds(h):
-		return row, ErrStolen
+	row, refused, err := c.rowOf(c.table.Apply(ctx, c.layout.rows.Prolong(key, h, c.ttl(keep)), table.ReturnNone))
+	if refused && err == nil && !row.Holds(h) {
+		err = ErrStolen
 	}
-	return row, bad
+	return row, err
 }
 
 // latest is how long after its sending a request can be applied. By then its signature, or a transaction's token, has expired.

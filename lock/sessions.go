@@ -13,22 +13,16 @@ import (
 type sessions struct {
 	client *Client
 
-	mu        sync.Mutex              // guards the following; never held across I/O
-	waiting   int                     // calls that may wait
-	looks     map[string]*sessionLook // looks to come, by session
-	questions map[string][]question   // questions to be sent, by session; for each key there is a goroutine that sends them
+	mu        sync.Mutex                    // guards the following; never held across I/O
+	waiting   int                           // calls that may wait
+	looks     map[string]*sessionLook       // looks to come, by session
+	questions map[string][]session.Question // to be sent, by session; for each key there is a goroutine that sends them
 }
 
 type sessionLook struct {
 	*waitqueue.Watch
 
 	due time.Time // monotonic
-}
-
-type question struct {
-	session.Question
-
-	asked *asking
 }
 
 // look asks for one look at a session, unless an earlier look is due already. So of several callers, in whatever order they come, the
@@ -82,10 +76,10 @@ const askTogether = 100 * time.Millisecond
 
 // ask puts a question to a session, in the background. Questions to one session share a request, and one request is under way at a
 // time. A ticket is asked about again only when it has held for twice as long: the first question removes a ghost, and a holder may
-// hold for days. If the request fails, the question is asked again with the next look.
+// hold for days. If the mailbox is full, or DynamoDB does not answer, the questions are sent again with the session's next renewal.
 //
 // Cost: one conditional write, or none.
-func (s *sessions) ask(id string, q question) {
+func (s *sessions) ask(id string, q session.Question) {
 	s.mu.Lock()
 	_, busy := s.questions[id]
 	s.questions[id] = append(s.questions[id], q)
@@ -103,26 +97,18 @@ func (s *sessions) ask(id string, q question) {
 			if wait = askTogether; len(list) == session.MaxAsked { // there may be more questions, which have waited already
 				wait = 0
 			}
-			texts := make([]session.Question, len(list))
-			for i, q := range list {
-				texts[i] = q.Question
-			}
-			switch err := c.others.Ask(c.closing, id, texts...); {
-			case errors.Is(err, session.ErrBusy): // its mailbox is full until its next renewals
+			err := c.others.Ask(c.closing, id, list...)
+			if again(err) && !errors.Is(err, session.ErrNobody) { // after ErrNobody, the next look shows that the session has ended
 				s.mu.Lock()
 				s.questions[id] = append(list, s.questions[id]...)
 				s.mu.Unlock()
 				wait = c.config.Lease / 4
-			case err != nil && !errors.Is(err, session.ErrNobody): // after ErrNobody, the next look shows that the session has ended
-				for _, q := range list {
-					q.asked.failed.Store(true)
-				}
 			}
 		}
 	})
 }
 
-func (s *sessions) next(id string) []question {
+func (s *sessions) next(id string) []session.Question {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.questions[id]

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/table"
@@ -97,7 +98,7 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	s = suspect{session: holder.Session(), claimed: c.tickets.find(holder.ID) != nil}
 	if seen := e.of(row.Holding(of)); seen != nil {
 		s.since = c.clk().Ago(seen.since)
-		s.asked = seen.asked != nil && !seen.asked.failed.Load() && c.clk().Now().Before(seen.asked.until)
+		s.asked = c.clk().Now().Before(seen.asked)
 	}
 	if s.session == "" {
 		s.own, s.lease, s.silent = s.claimed, max(time.Duration(holder.Length)*time.Millisecond, leastSeen), s.since
@@ -118,28 +119,29 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 			}
 		}
 	}
-	if place < 0 { // the own ticket is not in the line, which is full
-		return s
-	}
-	if s.ahead = row.ForeignBefore(place, s.session); s.ahead > 0 && s.wait <= 0 && !s.own {
-		s.ahead = e.livingBefore(row, place, s.session)
+	if place >= 0 { // otherwise the own ticket is not in the line, which is full
+		s.ahead = e.ahead(row.Line[row.Holders():place], s)
 	}
 	return s
 }
 
-// livingBefore is how many tickets wait before a place, without those of the holder's session and of sessions that are, or may be, dead.
-// Tickets of sessions that are not known count, and these sessions are looked at.
-func (e *entry) livingBefore(row *lockrow.Row, place int, holder string) (n int) {
-	for _, t := range row.Line[row.Holders():place] {
+// ahead is how many of these tickets, which wait before the own one, act on a holder first: those of other sessions. If the holder may be
+// taken for dead, sessions that may be dead, too, do not count. Those that are not known count, and are looked at.
+func (e *entry) ahead(before []lockrow.Ticket, holder suspect) (n int) {
+	for _, t := range before {
 		id := t.Session()
-		if id != "" && id == holder {
+		if id != "" && id == holder.session {
+			continue
+		}
+		if id == "" || holder.wait > 0 || holder.own {
+			n++
 			continue
 		}
 		look := e.client.others.Suspect(id)
-		if id != "" && !look.Known && !e.client.isOwn(id) {
+		if !look.Known && !e.client.isOwn(id) {
 			e.client.sessions.look(id, minLook) // after minLook, so that all of them share a request
 		}
-		if id == "" || !look.Known || look.Wait > 0 {
+		if !look.Known || look.Wait > 0 {
 			n++
 		}
 	}
@@ -163,11 +165,8 @@ func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockro
 	case fine:
 		return nil, nil
 	case ask:
-		asked := &asking{until: c.clk().Now().Add(s.since)}
-		if seen := e.of(h); seen != nil {
-			seen.asked = asked
-		}
-		c.sessions.ask(s.session, question{session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key}, asked})
+		e.of(h).asked = c.clk().Now().Add(s.since) // it has been seen: since is more than 0
+		c.sessions.ask(s.session, session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key})
 		return nil, nil
 	case silent:
 		if isDead, err := c.markDead(ctx, s.session); err != nil || !isDead {
@@ -183,8 +182,7 @@ func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockro
 // evict removes tickets of a dead holder, or a ghost. It returns the row after that, or the row that somebody else has changed before.
 func (e *entry) evict(ctx context.Context, row *lockrow.Row, places []int) (*lockrow.Row, error) {
 	c := e.client
-	item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, places, c.change(row)), table.ReturnNew)
-	after, refused, err := c.rowOf(item, err)
+	after, refused, err := c.rowOf(c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, places, c.change(row)), table.ReturnNew))
 	if err != nil {
 		return nil, e.patient(ctx, err)
 	}
@@ -194,16 +192,13 @@ func (e *entry) evict(ctx context.Context, row *lockrow.Row, places []int) (*loc
 	return &after, nil
 }
 
-// rowOf is the row in the answer to a write, or in its refusal. A refusal without a row gives the zero Row.
+// rowOf is the row in the answer to a write, or in its refusal. Without a row it is the zero Row.
 func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused bool, _ error) {
 	var failed *table.ConditionError
 	if refused = errors.As(err, &failed); refused {
-		if failed.Item == nil {
-			return row, true, nil
-		}
 		item, err = failed.Item, nil
 	}
-	if err != nil {
+	if err != nil || item == nil {
 		return row, refused, err
 	}
 	row, err = c.layout.names.Parse(item)
@@ -224,8 +219,9 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 			if len(row.Line) == 1 && row.Permits == 0 { // Replace, below, puts the new ticket into the place of the dead one
 				break
 			}
-			item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, &row, dead, c.change(&row)), table.ReturnNew)
-			if row, _, err = c.rowOf(item, err); err != nil {
+			var err error
+			row, _, err = c.rowOf(c.table.Apply(ctx, c.layout.rows.Evict(e.key, &row, dead, c.change(&row)), table.ReturnNew))
+			if err != nil {
 				return err
 			}
 			seen := row
@@ -301,19 +297,17 @@ func (c *Client) markDead(ctx context.Context, id string) (dead bool, err error)
 	if ctx.Err() != nil {
 		return false, causeOf(ctx)
 	}
-	done := make(chan struct{})
 	var isDead bool
 	var failed error
-	c.work.Go(func() {
-		defer close(done)
+	c.work.Add(1)
+	err = clock.Wait(ctx, func() {
+		defer c.work.Done()
 		isDead, failed = c.others.MarkDead(ctx, id)
 	})
-	select {
-	case <-done:
-		return isDead, failed
-	case <-ctx.Done():
-		return false, causeOf(ctx)
+	if err != nil {
+		return false, err
 	}
+	return isDead, failed
 }
 
 func (a *acquisition) isLongDead(ctx context.Context, row *lockrow.Row, place int) bool {

@@ -54,8 +54,8 @@ func renewal() []Mutant {
 		{
 			Name: "renewal-that-does-not-show", Part: Renewal, File: "lock/renew.go",
 			Breaks: "takes a renewal for done that has changed nothing, since the clock was set back",
-			Old:    `case row.Renewed > at:`,
-			New:    `case row.Renewed < at:`,
+			Old:    `case refused && row.Renewed > at:`,
+			New:    `case refused && row.Renewed < at:`,
 		},
 		{
 			Name: "fixed-lease-ends-by-its-ticket", Part: Renewal, File: "lock/internal/lockrow/row.go",

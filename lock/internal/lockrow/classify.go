@@ -75,16 +75,6 @@ func (r *Row) Of(session string) (places []int) {
 	return places
 }
 
-// ForeignBefore returns how many tickets of other sessions wait before a place. Holders do not count. Fixed tickets always do.
-func (r *Row) ForeignBefore(place int, session string) (n int) {
-	for _, t := range r.Line[r.Holders():max(min(place, len(r.Line)), r.Holders())] {
-		if t.Session() != session || session == "" {
-			n++
-		}
-	}
-	return n
-}
-
 // Echoes reports whether the refused request may itself have ended the holding: a network may deliver it twice, and the client may get
 // the second answer. A lock's row shows that, by the time that the request has written. A row of readers or permits does not: the request
 // may have been applied before the refusal, and a reader's may still be applied after it.
