@@ -83,7 +83,7 @@ worlds:
 	MORTISE_ENGINE=inprocess $(FULL) ./migrations -run 'Crash|Kill|LosesNoConcurrentWrite'
 	$(FULL) $(addprefix ./lock/proof/,linearizability updates workloads) -sim.seeds 20
 	MORTISE_ENGINE=inprocess $(FULL) ./entity -sim.seeds 20 -run 'VersionsCountOnce|ValuesStayUnique'
-	$(FULL) ./lock/proof/replay -run 'SeedsThat|TestReplay$$'
+	$(FULL) ./lock/proof/replay -run 'SeedsThat|DifferedOnce|TestReplay$$'
 	MORTISE_ENGINE=inprocess,dynamodb-local $(FULL) ./table/tabletest -run TestDifferential
 
 .PHONY: quick

@@ -162,13 +162,10 @@ func (o otherBuild) compare(t *testing.T, here map[string]string) {
 }
 
 // In these worlds, something once depended on chance, and the history differed in one of five runs or fewer. So each
-// is played several times. Under -race, which makes each ten times as long, it is twice.
+// is played several times. Where tests should do less, it is twice.
 func TestHistories_ThatDifferedOnceAreTheSame(t *testing.T) {
 	simtest.Lazily(t)
-	more := 5
-	if testkit.RaceEnabled {
-		more = 1
-	}
+	more := testkit.IfSmall(1, 5)
 	for _, world := range []struct {
 		name string
 		seed uint64
