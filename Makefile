@@ -19,6 +19,10 @@ help: ## list the commands
 test: tools compiled ## what has to pass before a change is sent: format, vet, lint, all tests on both engines
 	@$(MAKE) --no-print-directory -j2 lint unit
 
+# Code without debugging information and inlining compiles in half the time, and tests that run once gain more by that than they lose.
+# Race and proof compile as users do.
+test compiled lint unit: export GOFLAGS := $(shell $(GO) env GOFLAGS) '-gcflags=github.com/mortise-go/mortise/...=-dwarf=false -l'
+
 # COMPILE compiles everything, with fewer garbage collections than go test would: a quarter less time, for some memory.
 COMPILE := GOGC=400 $(GO) list -export -test -deps
 
