@@ -18,9 +18,9 @@ type Spec[T any] struct {
 
 	// Match distinguishes the entity's rows from rows of other types whose keys have the same form, in tables that
 	// another program designed. A row without a type attribute belongs to the entity if its key fits PK and SK and
-	// Match holds. A row with the Type of an entity belongs to that entity, whatever Match tells. A write that would create a row that does not
-	// match is refused with [ErrMatch]. See REFERENCE.md, Rows of other programs. Defaults to the zero Match, which
-	// always holds.
+	// Match holds. A row with the Type of an entity belongs to that entity, whatever Match tells. A write that would
+	// create a row that does not match is refused with [ErrMatch]. See REFERENCE.md, Rows of other programs. Defaults to
+	// the zero Match, which always holds.
 	Match Match
 
 	// Indexes are the keys of rows in the table's indexes.

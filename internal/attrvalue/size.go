@@ -20,8 +20,8 @@ const (
 
 var errDeep = fmt.Errorf("lists and maps more than %d deep", maxDepth-1)
 
-// Size returns the size of an attribute's value in bytes, as DynamoDB counts it. It refuses values that DynamoDB would refuse, unless table.Encode has
-// refused them before. Errors do not quote the value.
+// Size returns the size of an attribute's value in bytes, as DynamoDB counts it. It refuses values that DynamoDB would refuse, unless
+// table.Encode has refused them before. Errors do not quote the value.
 //
 // Source: Developer Guide, "DynamoDB item sizes and formats".
 func Size(av types.AttributeValue) (int, error) { return measure(av, 1) }

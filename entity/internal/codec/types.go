@@ -46,11 +46,19 @@ func methodOf(t reflect.Type) method {
 		return noMethod
 	}
 	p := reflect.PointerTo(t)
-	way := decodedBy(p)
-	if way == byDynamo && implements[dynamo.Marshaler](p) || way == byAWS && implements[awsMarshaler](p) || way == byText && implements[encoding.TextMarshaler](p) {
-		return way
+	way, encodes := decodedBy(p), false
+	switch way {
+	case byDynamo:
+		encodes = implements[dynamo.Marshaler](p)
+	case byAWS:
+		encodes = implements[awsMarshaler](p)
+	case byText:
+		encodes = implements[encoding.TextMarshaler](p)
 	}
-	return noMethod
+	if !encodes {
+		return noMethod
+	}
+	return way
 }
 
 // HasMethods reports whether values of t encode themselves.
