@@ -17,17 +17,17 @@ help: ## list the commands
 
 .PHONY: test
 test: tools compiled ## what has to pass before a change is sent: format, vet, lint, all tests on both engines
-	@$(MAKE) --no-print-directory -j2 lint unit
+	@$(MAKE) --no-print-directory -j2 quick-lint unit
 
 # Code without debugging information and inlining compiles in half the time, and tests that run once gain more by that than they lose.
 # Race and proof compile as users do.
-test compiled lint unit: export GOFLAGS := $(shell $(GO) env GOFLAGS) '-gcflags=github.com/mortise-go/mortise/...=-dwarf=false -l'
+test compiled lint quick-lint unit: export GOFLAGS := $(shell $(GO) env GOFLAGS) '-gcflags=github.com/mortise-go/mortise/...=-dwarf=false -l'
 
 # COMPILE compiles everything, with fewer garbage collections than go test would: a quarter less time, for some memory.
 COMPILE := GOGC=400 $(GO) list -export -test -deps
 
 .PHONY: compiled
-compiled: # lint and unit run side by side, and would each compile everything
+compiled: # quick-lint and unit run side by side, and would each compile everything
 	$(COMPILE) ./... > /dev/null
 
 .PHONY: tools
@@ -47,9 +47,18 @@ $(ENGINES)/node_modules/.package-lock.json: $(ENGINES)/package-lock.json
 format: $(LINT) ## format all code
 	$(LINT) fmt
 
+LINTRUN := GOGC=400 $(LINT) run
+
 .PHONY: lint
-lint: $(LINT) ## check the format, and run go vet's checks and the other linters
-	GOGC=400 $(LINT) run
+lint: $(LINT) ## check the format, and run go vet's checks and all other linters
+	$(LINTRUN)
+
+# SLOW are the linters that follow values through functions. They take as long as all others together.
+SLOW := bodyclose,contextcheck,gosec,nilerr,noctx,unparam,wastedassign
+
+.PHONY: quick-lint
+quick-lint: $(LINT)
+	$(LINTRUN) --disable $(SLOW)
 
 BOTH = MORTISE_ENGINE=inprocess,dynamodb-local $(GO) run ./internal/engines/cmd/contracttest $(LOG) $(GO) test -count=1 -timeout $(TIMEOUT)
 # The tests of lock compute for long, those of the programs wait for processes: lock comes first, beside the waiting.
@@ -60,7 +69,7 @@ ALL  := ./lock ./...
 SIDE = -cpu 1 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: unit
-unit: engine ## all tests on both engines, without -race, and with two seeds of each simulation
+unit: engine ## all tests on both engines, without -race, and with one seed of each simulation
 	$(BOTH) -short -vet=off $(SIDE) $(ALL)
 
 # Tests that read the source have no goroutines worth a race detector.

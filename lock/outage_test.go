@@ -326,7 +326,7 @@ func TestOutage_WaitersComeBackInTurn(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
-				n := testkit.IfShort(400, 1000)
+				n := testkit.IfShort(200, 1000)
 				way := &line{to: w.engine.HTTPClient()}
 				holder, c := w.client(quiet), w.clientOver(way, quiet)
 				if own {

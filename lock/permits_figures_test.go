@@ -83,7 +83,7 @@ func TestPermits_AreUsedAndShared(t *testing.T) {
 
 // A writer waits for the readers before it, and for none that comes later.
 func TestShared_WriterWaitsOnlyForTheReadersBeforeIt(t *testing.T) {
-	const readers = 50
+	readers := testkit.IfShort(25, 50)
 	during := time.Duration(testkit.IfSmall(2, 6)) * time.Second
 	virtual(t, func(ctx context.Context, w *world) {
 		clients := w.clients(readers + 1)
@@ -127,7 +127,7 @@ func TestShared_WriterWaitsOnlyForTheReadersBeforeIt(t *testing.T) {
 		})
 		all.Wait()
 		t.Logf("%d reads and %d writes", reads, writes)
-		testkit.Check(t, "shared, 50 readers and 1 writer a second",
+		testkit.Check(t, fmt.Sprintf("shared, %d readers and 1 writer a second", readers),
 			testkit.Exactly(writes, "writes", int(during/time.Second)),
 			testkit.AtMost(longest, " at most until the writer holds", 2*perTurn))
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -85,7 +86,7 @@ func TestRevoke_QuestionsAreBounded(t *testing.T) {
 func TestRevoke_QuestionsBeyondTheBoundAreAnsweredLater(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(lock.Config{}), w.client(lock.Config{})
-		const locks = 2200
+		locks := testkit.IfShort(1100, 2200)
 		leases := make([]*lock.Lease, locks)
 		for i := range leases {
 			var err error

@@ -14,26 +14,6 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// The same seed gives the same history, for each workload.
-func TestWorkload_SameSeedGivesTheSameHistory(t *testing.T) {
-	for _, load := range sim.Workloads() {
-		t.Run(load.Name, func(t *testing.T) {
-			t.Parallel()
-			for seed := range uint64(testkit.IfSmall(1, 5)) {
-				run := func() string {
-					r := load.Play(t, sim.Options{Seed: seed, Rounds: .25, History: true})
-					assert.Empty(t, r.Violations, "seed %d", seed)
-					assert.Zero(t, r.Missing, "seed %d", seed)
-					return r.History
-				}
-				first := run()
-				require.NotEmpty(t, first)
-				assert.Empty(t, sim.Difference(first, run()), "seed %d", seed)
-			}
-		})
-	}
-}
-
 // Several workers of a process may send requests at one instant, since they waited for the same thing. The requests
 // are applied in one order, also if only the workers' names differ.
 func TestRequests_OfOneInstantHaveOneOrder(t *testing.T) {

@@ -16,17 +16,17 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, two with -short, and a hundredth of them under -race")
+	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, one with -short, and a hundredth of them under -race")
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
-// Seeds returns how many seeds a test plays that is made for n of them: two with -short, a hundredth of n under the race detector, but at
+// Seeds returns how many seeds a test plays that is made for n of them: one with -short, a hundredth of n under the race detector, but at
 // least three, and n otherwise.
 func Seeds(n int) int {
 	if *simSeeds > 0 {
 		return *simSeeds
 	}
-	return min(n, testkit.Sized(2, max(n/100, 3), n))
+	return min(n, testkit.Sized(1, max(n/100, 3), n))
 }
 
 // Lazily makes garbage collection less frequent for the rest of a test. Worlds are small, and there are thousands:
