@@ -76,28 +76,14 @@ unit: engine ## all tests on both engines, without -race, and with one seed of e
 RACED = ./lock $(filter-out %/internal/docscheck %/internal/archtest,$(shell $(GO) list ./...))
 
 .PHONY: race
-race: engine ## all tests on both engines with -race, with few of the repetitions
+race: engine ## all tests on both engines with -race, with as few repetitions as make test
 	$(COMPILE) -race $(RACED) > /dev/null
 	$(BOTH) -race -vet=off $(RACED)
 
 .PHONY: proof
-proof: engine ## faults and simulations in full, without -race, under which few of them are tried
-	@$(MAKE) --no-print-directory -j2 faults worlds
-
-FULL := $(GO) test -count=1 -timeout $(TIMEOUT)
-
-.PHONY: faults
-faults: # one package, whose tests run one after the other, beside all others
-	MORTISE_ENGINE=inprocess $(FULL) ./lock -run 'EveryFault|TwoFaults|ConflictStorm|IntervalOnce|Leaders|Clocks|LostAnswersLoseNo|ManyWaiters|Deletion|AreUsedAndShared|WriterWaitsOnly|FairAcross|ManyProcesses|IsServed|HoldThirty|GoneWithin'
-
-.PHONY: worlds
-worlds:
-	MORTISE_ENGINE=inprocess $(FULL) ./internal/proof/sim ./internal/proof/mutants ./lock/internal/waitqueue ./example/app ./keys
-	MORTISE_ENGINE=inprocess $(FULL) ./migrations -run 'Crash|Kill|LosesNoConcurrentWrite'
-	$(FULL) $(addprefix ./lock/proof/,linearizability updates workloads) -sim.seeds 20
-	MORTISE_ENGINE=inprocess $(FULL) ./entity -sim.seeds 20 -run 'VersionsCountOnce|ValuesStayUnique'
-	$(FULL) ./lock/proof/replay -run 'SeedsThat|DifferedOnce|TestReplay$$'
-	MORTISE_ENGINE=inprocess,dynamodb-local $(FULL) ./table/tabletest -run TestDifferential
+proof: engine ## all tests in full on both engines, without -race: every fault, all replays, more seeds of the simulations
+	$(COMPILE) ./... > /dev/null
+	$(BOTH) -vet=off $(SIDE) $(ALL)
 
 .PHONY: quick
 quick: ## as unit, on the in-process engine alone, and without what has not changed

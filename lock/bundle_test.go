@@ -173,7 +173,7 @@ func TestBundle_ThatWasNotAcquiredIsRefused(t *testing.T) {
 // order. Meanwhile others take single locks, and some requests fail.
 func TestBundle_TransfersUnderSeveralLocks(t *testing.T) {
 	const accounts, workers, each = 8, 6, 100
-	moves := testkit.IfShort(4, 12)
+	moves := testkit.IfSmall(4, 12)
 	virtual(t, func(ctx context.Context, w *world) {
 		account := func(i int) keys.Key { return w.row(fmt.Sprint("account", i)) }
 		for i := range accounts {

@@ -30,7 +30,7 @@ func (w *world) deleted(ctx context.Context, key keys.Key) time.Time {
 const day = 24 * time.Hour // the shortest retention
 
 // longLease is a lease for locks that are held for days. With -short it is longer, so that fewer renewals are sent.
-func longLease() time.Duration { return time.Duration(testkit.Sized(8, 4, 1)) * time.Minute }
+func longLease() time.Duration { return time.Duration(testkit.IfSmall(8, 1)) * time.Minute }
 
 // forDays is longer than the shortest retention, at the end of which a row would be deleted.
 func forDays() time.Duration { return time.Duration(testkit.IfSmall(30, 48)) * time.Hour }

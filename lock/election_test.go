@@ -197,7 +197,7 @@ func TestLead_GivesWayWhenRevoked(t *testing.T) {
 // Leaders are cut off for a while, at random. Their guarded writes never interleave, and somebody leads most of the time.
 func TestLead_TwoLeadersNeverBothCommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		thirds := testkit.IfShort(1, 3)
+		thirds := testkit.IfSmall(1, 3)
 		ctx, stop := context.WithTimeout(ctx, time.Duration(thirds)*20*time.Minute)
 		defer stop()
 		w.engine.Inject(

@@ -28,7 +28,7 @@ const retries = 3
 
 // share is the part of the cases that is tried: one in share. `make proof` tries all.
 func share() int {
-	return testkit.Sized(50, 20, 1)
+	return testkit.IfSmall(50, 1)
 }
 
 // emptyTable is the state in which every case begins.

@@ -137,7 +137,7 @@ func TestFixed_ShortLeaseKeepsItsTurn(t *testing.T) {
 		often := quiet
 		often.Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) }
 		last := w.client(often)
-		for range testkit.IfShort(3, 10) {
+		for range testkit.IfSmall(3, 10) {
 			held, err := first.Acquire(ctx, target)
 			require.NoError(t, err)
 			short := acquireAsync(ctx, next, target, lock.Fixed(lock.MinFixed))

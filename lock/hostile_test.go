@@ -302,7 +302,7 @@ func (w *world) operate(ctx context.Context, c *lock.Client, h hostile, key keys
 
 // B3.
 func TestHostileRow_GrantsNothing(t *testing.T) {
-	rows := testkit.IfShort(500, 2000)
+	rows := testkit.IfSmall(500, 2000)
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		granted, forbidden := 0, 0

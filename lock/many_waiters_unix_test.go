@@ -28,7 +28,7 @@ func cpu(t *testing.T) time.Duration {
 // P17: as long as nothing changes, waiting costs little, however many locks a process waits for.
 func TestManyWaiters(t *testing.T) {
 	const inFull, settle = 4000, time.Minute
-	waiters, during := testkit.Sized(150, 400, inFull), time.Duration(testkit.IfShort(20, 120))*time.Second
+	waiters, during := testkit.IfSmall(150, inFull), time.Duration(testkit.IfSmall(20, 120))*time.Second
 	virtual(t, func(ctx context.Context, w *world) {
 		w.guardian = nil // it would take most of the measured time
 		holder, c := w.client(quiet), w.client(quiet)

@@ -260,7 +260,7 @@ func TestOutage_CloseGivesUpOnceAmongLeasesThatEnd(t *testing.T) {
 // Waiters that have given up do not delay one that comes back after them.
 func TestOutage_WaitersThatGaveUpTakeNoTurns(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		n := testkit.IfShort(400, 1000)
+		n := testkit.IfSmall(400, 1000)
 		way := &line{to: w.engine.HTTPClient()}
 		holder, c := w.client(quiet), w.clientOver(way, quiet)
 		ctx, cancel := context.WithCancel(ctx)
@@ -326,7 +326,7 @@ func TestOutage_WaitersComeBackInTurn(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
-				n := testkit.IfShort(200, 1000)
+				n := testkit.IfSmall(200, 1000)
 				way := &line{to: w.engine.HTTPClient()}
 				holder, c := w.client(quiet), w.clientOver(way, quiet)
 				if own {

@@ -32,7 +32,7 @@ import (
 // can reach: the in-process one is served over loopback.
 func TestPauseProcess(t *testing.T) {
 	const processes, pause = 10, 2200 * time.Millisecond
-	cycles := testkit.IfShort(1, 5)
+	cycles := testkit.IfSmall(1, 5)
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		endpoint := ""
 		if in := e.InProcess(); in != nil {

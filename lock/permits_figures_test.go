@@ -19,7 +19,7 @@ import (
 // Many processes acquire permits again and again, without pause. The permits are in use nearly all of the time, cost few
 // requests, and are granted in turn.
 func TestPermits_AreUsedAndShared(t *testing.T) {
-	during := time.Duration(testkit.IfShort(4, 10)) * time.Second
+	during := time.Duration(testkit.IfSmall(4, 10)) * time.Second
 	cases := []struct{ processes, permits int }{{50, 10}, {12, 10}, {20, 2}, {60, 30}}
 	for _, tc := range cases[:testkit.IfSmall(1, 4)] {
 		name := fmt.Sprintf("%d processes, %d permits", tc.processes, tc.permits)
@@ -83,7 +83,7 @@ func TestPermits_AreUsedAndShared(t *testing.T) {
 
 // A writer waits for the readers before it, and for none that comes later.
 func TestShared_WriterWaitsOnlyForTheReadersBeforeIt(t *testing.T) {
-	readers := testkit.IfShort(25, 50)
+	readers := testkit.IfSmall(25, 50)
 	during := time.Duration(testkit.IfSmall(2, 6)) * time.Second
 	virtual(t, func(ctx context.Context, w *world) {
 		clients := w.clients(readers + 1)

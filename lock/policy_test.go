@@ -83,7 +83,7 @@ func newGuardian(t testing.TB, name string, scheme keys.Scheme, more ...string) 
 	p, err := readPolicy("policy.json")
 	require.NoError(t, err)
 	ours := func(prefix string) []string { return []string{scheme.Prefix + prefix + string(rune(scheme.Delimiter))} }
-	most := int64(testkit.IfShort(100, math.MaxInt))
+	most := int64(testkit.IfSmall(100, math.MaxInt))
 	return &guardian{t: t, pk: scheme.PK, most: most, tally: &tally{counts: map[string]int{}}, policy: p.fill(map[string][]string{
 		"REGION": {tabletest.Region}, "ACCOUNT": {account}, "TABLE": {name},
 		"LOCK#": ours("LOCK"), "LOCKS#": ours("LOCKS"), "SESSION#": ours("SESSION"), "APPLICATION#*": append(applicationPartitions(), more...),

@@ -210,7 +210,7 @@ func TestRenew_KeepsTheLock(t *testing.T) {
 		a, b := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := a.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		time.Sleep(time.Duration(testkit.IfShort(1, 10)) * time.Hour)
+		time.Sleep(time.Duration(testkit.IfSmall(1, 10)) * time.Hour)
 		require.NoError(t, context.Cause(l.Context()))
 		_, err = b.TryAcquire(ctx, lock.Name("report"))
 		require.ErrorIs(t, err, lock.ErrHeld)

@@ -86,7 +86,7 @@ func TestRevoke_QuestionsAreBounded(t *testing.T) {
 func TestRevoke_QuestionsBeyondTheBoundAreAnsweredLater(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(lock.Config{}), w.client(lock.Config{})
-		locks := testkit.IfShort(1100, 2200)
+		locks := testkit.IfSmall(1100, 2200)
 		leases := make([]*lock.Lease, locks)
 		for i := range leases {
 			var err error

@@ -38,7 +38,7 @@ func TestSetData_EveryFaultKeepsItsAnswerTrue(t *testing.T) {
 		for call := 1; call <= 5; call++ {
 			for _, times := range []int{1, 3} {
 				for _, waits := range []bool{false, true} {
-					if number++; number%testkit.IfShort(7, 1) != 0 {
+					if number++; number%testkit.IfSmall(7, 1) != 0 {
 						continue
 					}
 					tried++

@@ -247,7 +247,7 @@ func TestTakeover_RecordedEndIsNotJudgedEarly(t *testing.T) {
 		for _, slow := range []time.Duration{0, 500 * time.Millisecond, skew / 2, skew, skew + 600*time.Millisecond, skew + time.Second, 20 * time.Second} {
 			for _, fast := range []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second, 20 * time.Second} {
 				number++
-				if every := testkit.IfShort(5, 1); number%every != 0 || !repetition.Turn(number/every) {
+				if every := testkit.IfSmall(5, 1); number%every != 0 || !repetition.Turn(number/every) {
 					continue
 				}
 				virtual(t, func(ctx context.Context, w *world) {

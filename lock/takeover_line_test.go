@@ -22,9 +22,9 @@ import (
 // however long the holder had the lock, and however slow the network is.
 func TestTakeover_CostsTwoWrites(t *testing.T) {
 	const processes, lease, slow = 20, 20 * time.Second, 500 * time.Millisecond
-	goroutines := testkit.IfShort(4, 50)
+	goroutines := testkit.IfSmall(4, 50)
 	for kind, opts := range leases() {
-		for _, held := range []time.Duration{lease / 2, 2 * lease, 50 * lease}[:testkit.IfShort(1, 3)] {
+		for _, held := range []time.Duration{lease / 2, 2 * lease, 50 * lease}[:testkit.IfSmall(1, 3)] {
 			t.Run(fmt.Sprintf("%s, held for %v", kind, held), func(t *testing.T) {
 				virtual(t, func(ctx context.Context, w *world) {
 					target, way := lock.Name("report"), &line{to: w.engine.HTTPClient()}

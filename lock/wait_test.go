@@ -126,7 +126,7 @@ func (*stopping) Reset() {}
 
 // A waiter that comes just when those before it have given up waits no longer than any other.
 func TestWait_NewcomerAfterOthersHaveGivenUp(t *testing.T) {
-	for range testkit.IfShort(20, 100) {
+	for range testkit.IfSmall(20, 100) {
 		virtual(t, func(ctx context.Context, w *world) {
 			now, once := make(chan struct{}), sync.Once{}
 			c := w.client(lock.Config{Backoff: func() backoff.BackOff { return &stopping{stops: func() { once.Do(func() { close(now) }) }} }})

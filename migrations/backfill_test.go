@@ -49,7 +49,7 @@ func modes(t *testing.T, f func(ctx context.Context, w *world, exact bool)) {
 func TestBackfill_LosesNoConcurrentWrite(t *testing.T) {
 	t.Parallel()
 	modes(t, func(ctx context.Context, w *world, exact bool) {
-		items := testkit.Sized(200, 500, 2000)
+		items := testkit.IfSmall(200, 2000)
 		w.fill(items)
 		calls := make([]atomic.Int64, items)
 		transform := func(ctx context.Context, item table.Item) (table.Item, error) {
@@ -192,7 +192,7 @@ func TestBackfill_ReportsBadItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			modes(t, func(ctx context.Context, w *world, exact bool) {
-				items := testkit.IfShort(20, 150)
+				items := testkit.IfSmall(20, 150)
 				bad := items/2 + 2
 				w.fill(items)
 				before := w.get(itemKey(bad))

@@ -92,7 +92,7 @@ func TestCrash_EverywhereMigratesOnce(t *testing.T) {
 		}
 		t.Run("killed at some calls", func(t *testing.T) {
 			var group sync.WaitGroup
-			runs := testkit.Sized(2, 4, 12)
+			runs := testkit.IfSmall(2, 12)
 			for i := range runs {
 				group.Go(func() {
 					w := newWorld(t, table.Schema{Name: e.TableName(t)}, e.Client)
@@ -114,7 +114,7 @@ func TestCrash_EverywhereMigratesOnce(t *testing.T) {
 }
 
 // someCalls is the distance of the calls that are tried: 1 for all.
-func someCalls() int { return testkit.Sized(83, 31, 1) }
+func someCalls() int { return testkit.IfSmall(83, 1) }
 
 func killedAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
 	runs, checkpoints, step := 0, 0, someCalls()
@@ -293,7 +293,7 @@ func TestCrash_EverywhereByKillingMigratesOnce(t *testing.T) {
 		var kills, rounds int
 		random := rand.New(rand.NewPCG(1, 2))
 		w := newWorld(t, table.Schema{Name: e.TableName(t)}, e.Client)
-		items := testkit.Sized(60, 150, 1500)
+		items := testkit.IfSmall(60, 1500)
 		w.fill(items)
 		for done := false; !done; rounds++ {
 			require.Less(t, rounds, 100)

@@ -179,7 +179,7 @@ func TestMigrator_BaselineUpToDownTo(t *testing.T) {
 // Records fill several pages of a query.
 func TestMigrator_TenThousandMigrations(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
-		count := testkit.IfShort(1_000, 10_000)
+		count := testkit.IfSmall(1_000, 10_000)
 		up := func(context.Context, *migrations.Run) error { return nil }
 		list := make([]migrations.Migration, count)
 		for i := range list {

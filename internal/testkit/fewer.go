@@ -21,17 +21,6 @@ func IfSmall(small, full int) int {
 // Fewer returns a number of repetitions: n, or a tenth of n if tests should do less.
 func Fewer(n int) int { return IfSmall(n/10, n) }
 
-// IfShort returns short if tests run with -short, otherwise all.
-func IfShort(short, all int) int {
-	if testing.Short() {
-		return short
-	}
-	return all
-}
-
-// Sized returns how large a test is that has three sizes: with -short, under the race detector, and in full.
-func Sized(short, raced, full int) int { return IfShort(short, IfSmall(raced, full)) }
-
 // Met fails a test if its random draws never led to a case. With -short it does nothing, since there are too few draws for each case.
 func Met(t testing.TB, times int, what string) {
 	t.Helper()

@@ -44,7 +44,7 @@ func TestRequests_OfOneInstantHaveOneOrder(t *testing.T) {
 // Keeping a history changes nothing.
 func TestHistory_ChangesNothing(t *testing.T) {
 	load := sim.Workloads()[0]
-	for seed := range uint64(testkit.IfShort(2, 5)) {
+	for seed := range uint64(testkit.IfSmall(2, 5)) {
 		kept := load.Play(t, sim.Options{Seed: seed, Rounds: .2, History: true})
 		bare := load.Play(t, sim.Options{Seed: seed, Rounds: .2})
 		require.Empty(t, bare.History)
@@ -72,7 +72,7 @@ func TestWorkload_PlaysItsRoundsAndItsSeed(t *testing.T) {
 func TestTwin_IsPlayedInsteadOfTheWorkload(t *testing.T) {
 	histories, played := map[string]string{}, 0
 	for i, load := range sim.Workloads() {
-		if i%testkit.Sized(12, 3, 1) != 0 {
+		if i%testkit.IfSmall(12, 1) != 0 {
 			continue
 		}
 		o := sim.Options{Seed: 1, Rounds: .4, History: true}

@@ -169,7 +169,7 @@ func TestRelics_AreDeletedWhileLocksAreAcquiredAgain(t *testing.T) {
 	load, err := sim.WorkloadNamed("bank")
 	require.NoError(t, err)
 	deleted, between := 0, 0
-	seeds := testkit.IfShort(4, 12)
+	seeds := testkit.IfSmall(4, 12)
 	for seed := range uint64(seeds) {
 		r := load.Play(t, sim.Options{Seed: seed, Rounds: .1, History: true})
 		assert.Empty(t, r.Violations, "seed %d", seed)

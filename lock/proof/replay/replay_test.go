@@ -58,7 +58,7 @@ func TestReplay(t *testing.T) {
 	n = testkit.IfSmall(n/30, n)
 	twice := worlds(testkit.Repetition(t).Share(n * loads))
 	other := otherBuild{}
-	if !testing.Short() { // building the other command takes a minute
+	if !testkit.Small() { // building the other command takes a minute
 		other = inOtherBuild(t, twice[:min(2*loads, len(twice))], *shareOfReplays)
 	}
 	var mu sync.Mutex
@@ -81,8 +81,8 @@ func TestReplay(t *testing.T) {
 
 // Whole histories are the same with the race detector and without.
 func TestHistories_AreTheSameInOtherBuilds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the simulation anew, with the race detector: make race compares the builds")
+	if testkit.Small() {
+		t.Skip("builds the simulation anew, with the race detector: make proof compares the builds")
 	}
 	simtest.Lazily(t)
 	list := worlds(testkit.Repetition(t).Share(2 * len(sim.Workloads())))

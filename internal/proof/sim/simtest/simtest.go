@@ -2,6 +2,7 @@
 package simtest
 
 import (
+	"cmp"
 	"flag"
 	"runtime/debug"
 	"strconv"
@@ -16,17 +17,13 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, one with -short, and a hundredth of them under -race")
+	simSeeds = flag.Int("sim.seeds", 0, "the most seeds of each test of simulations: 20, or 1 with -short and under -race; 1000 for whole figures")
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
-// Seeds returns how many seeds a test plays that is made for n of them: one with -short, a hundredth of n under the race detector, but at
-// least three, and n otherwise.
+// Seeds returns how many seeds a test plays that is made for n of them: at most as many as -sim.seeds says.
 func Seeds(n int) int {
-	if *simSeeds > 0 {
-		return *simSeeds
-	}
-	return min(n, testkit.Sized(1, max(n/100, 3), n))
+	return min(n, cmp.Or(*simSeeds, testkit.IfSmall(1, 20)))
 }
 
 // Lazily makes garbage collection less frequent for the rest of a test. Worlds are small, and there are thousands:

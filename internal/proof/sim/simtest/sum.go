@@ -59,14 +59,14 @@ func (s *Sum) AllFaults() (all int) {
 	return all
 }
 
-// Met requires that each of these kinds of faults has happened. With -short there are too few worlds to expect that.
+// Met requires that each of these kinds of faults has happened. If tests should do less, there are too few worlds to expect that.
 func (s *Sum) Met(kinds ...string) testkit.Measure {
 	rarest := slices.MinFunc(kinds, func(a, b string) int { return cmp.Compare(s.Faults[a], s.Faults[b]) })
 	unit := fmt.Sprintf("times %q", rarest)
 	if len(kinds) > 1 {
 		unit += fmt.Sprintf(", the rarest of %d kinds of faults", len(kinds))
 	}
-	return testkit.AtLeast(s.Faults[rarest], unit, testkit.IfShort(0, 1))
+	return testkit.AtLeast(s.Faults[rarest], unit, testkit.IfSmall(0, 1))
 }
 
 // Played requires that all wanted seeds were played.
