@@ -1,5 +1,21 @@
 package tabletest
 
+import "time"
+
+const (
+	// defaultRecovery and maxRecovery are numbers of days.
+	defaultRecovery = 35
+	maxRecovery     = 35
+	// recoveryLag is how far the latest time to which a table can be restored is behind the present.
+	recoveryLag = 5 * time.Minute
+)
+
+// recovery is the setting of point-in-time recovery.
+type recovery struct {
+	since time.Time // time at which it was enabled; zero if it is disabled
+	days  int
+}
+
 // backedUp returns the table of an operation on backups. These operations have their own error for a missing table.
 func (c *call) backedUp() (*table, error) {
 	t, err := c.table(&c.in)
@@ -14,7 +30,7 @@ func describeContinuousBackups(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.describeBackups(), nil
+	return t.recovery.describe(c.now), nil
 }
 
 func updateContinuousBackups(c *call) ([]byte, error) {
@@ -24,22 +40,48 @@ func updateContinuousBackups(c *call) ([]byte, error) {
 	}
 	f := c.in.sub("PointInTimeRecoverySpecification")
 	enable := f.flag("PointInTimeRecoveryEnabled")
-	if err := firstError(c.in.err, f.err); err != nil {
-		return nil, err
+	days, given := f.number("RecoveryPeriodInDays")
+	switch {
+	case firstError(c.in.err, f.err) != nil:
+		return nil, firstError(c.in.err, f.err)
+	case !enable && given:
+		return nil, invalid("Invalid Request: Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery.")
+	case !enable:
+		t.recovery = recovery{}
+	default:
+		if t.recovery.since.IsZero() {
+			t.recovery.since = c.now.Truncate(time.Second)
+		}
+		t.recovery.days = defaultRecovery
+		if given {
+			t.recovery.days = days
+		}
 	}
-	t.recovery = enable
-	return t.describeBackups(), nil
+	return t.recovery.describe(c.now), nil
 }
 
-func (t *table) describeBackups() []byte {
-	status := "DISABLED"
-	if t.recovery {
-		status = "ENABLED"
-	}
+func (r recovery) describe(now time.Time) []byte {
 	o := newObject()
 	o.object("ContinuousBackupsDescription", func(o *object) {
 		o.text("ContinuousBackupsStatus", "ENABLED")
-		o.object("PointInTimeRecoveryDescription", func(o *object) { o.text("PointInTimeRecoveryStatus", status) })
+		o.object("PointInTimeRecoveryDescription", func(o *object) {
+			if r.since.IsZero() {
+				o.text("PointInTimeRecoveryStatus", "DISABLED")
+				return
+			}
+			o.text("PointInTimeRecoveryStatus", "ENABLED")
+			o.int("RecoveryPeriodInDays", r.days)
+			o.time("EarliestRestorableDateTime", r.notBefore(now.AddDate(0, 0, -r.days)))
+			o.time("LatestRestorableDateTime", r.notBefore(now.Add(-recoveryLag)))
+		})
 	})
 	return o.end()
+}
+
+// notBefore returns t, or the time at which recovery was enabled if that is later.
+func (r recovery) notBefore(t time.Time) time.Time {
+	if t.Before(r.since) {
+		return r.since
+	}
+	return t.Truncate(time.Second)
 }

@@ -28,7 +28,7 @@ type table struct {
 	encryption encryption
 	ttl        string // attribute name; empty if disabled
 	tags       []tag
-	recovery   bool // point-in-time recovery
+	recovery   recovery
 }
 
 type stream struct {
