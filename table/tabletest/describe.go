@@ -13,6 +13,8 @@ type view struct {
 	created bool              // set for the answer to CreateTable, which omits what the service does not know yet
 	warmed  bool              // set if the CreateTable set WarmThroughput; otherwise its answer omits it
 	indexes map[string]string // status of each index that the request changes; others are ACTIVE, or CREATING with created
+
+	encrypting bool // the request changes the encryption
 }
 
 func (c *call) view(status string) view { return view{status: status, now: c.now} }
@@ -20,6 +22,7 @@ func (c *call) view(status string) view { return view{status: status, now: c.now
 // viewUpdate returns the view of an answer to UpdateTable, which the service sends while it makes the change.
 func (c *call) viewUpdate() view {
 	v := c.view(statusActive)
+	v.encrypting = c.in.has("SSESpecification")
 	_, indexed := indexChanges(&c.in)
 	if indexed || len(given(&c.in, []string{"BillingMode", "ProvisionedThroughput", "StreamSpecification", "TableClass"})) > 0 {
 		v.status = statusUpdating
@@ -37,8 +40,9 @@ func (c *call) viewUpdate() view {
 	return v
 }
 
-// leaving returns the table as the answer to an UpdateTable shows it: next, but with the index that the request deletes, if any.
+// leaving returns the table as the answer to an UpdateTable shows it: next, but with what the service still has to change or to delete.
 func (t *table) leaving(next table) table {
+	next.encryption = t.encryption
 	if len(next.indexes) < len(t.indexes) {
 		next.indexes, next.attrs = t.indexes, t.attrs
 	}
@@ -62,7 +66,7 @@ func (t *table) describe(o *object, v view) {
 	t.describeIndexes(o, "GlobalSecondaryIndexes", true, v)
 	t.describeCapacity(o, v)
 	t.stream.describe(o, t.arn())
-	t.encryption.describe(o)
+	t.encryption.describe(o, v)
 	if t.class != "" {
 		o.object("TableClassSummary", func(o *object) {
 			o.text("TableClass", t.class)

@@ -9,6 +9,8 @@ import (
 const (
 	keyARNPrefix = "arn:aws:kms:" + Region + ":000000000000:"
 	defaultKey   = "alias/aws/dynamodb"
+
+	encryptedByKMS = "KMS"
 )
 
 // encryption is the key with which a table is encrypted.
@@ -18,21 +20,53 @@ type encryption struct {
 }
 
 // readEncryption reads SSESpecification. SSEType without Enabled enables encryption with a KMS key.
-func readEncryption(in *fields) encryption {
+func readEncryption(in *fields) (encryption, error) {
 	f := in.sub("SSESpecification")
-	e := encryption{enabled: f.flag("Enabled") || !f.has("Enabled") && f.has("SSEType"), key: f.text("KMSMasterKeyId")}
-	in.err = firstError(in.err, f.err)
-	return e
+	kind := f.text("SSEType")
+	e := encryption{enabled: f.flag("Enabled") || !f.has("Enabled") && kind != "", key: f.text("KMSMasterKeyId")}
+	disabled := f.has("Enabled") && !e.enabled
+	switch {
+	case firstError(in.err, f.err) != nil:
+		return e, firstError(in.err, f.err)
+	case disabled && kind != "":
+		return e, parameter("SSEType can not be specified if Enabled is false")
+	case disabled && e.key != "":
+		return e, parameter("KMSMasterKeyId can not be specified if Enabled is false")
+	case kind != "" && kind != encryptedByKMS:
+		return e, parameter("SSEType %s is not supported", kind)
+	case e.key != "" && kind == "":
+		return e, parameter("SSEType KMS is required if KMSMasterKeyId is specified")
+	}
+	return e, nil
 }
 
-func (e encryption) describe(o *object) {
-	if !e.enabled {
+// replace checks that e differs from the encryption that a table has. The service compares only ARNs of keys: a table can be encrypted
+// anew with the key that it has if the request names it by its id or an alias, or not at all.
+func (e encryption) replace(old encryption) error {
+	switch {
+	case !e.enabled && !old.enabled:
+		return parameter("Table is already encrypted by default")
+	case e.enabled && old.enabled && e.key == old.arn():
+		return parameter("Table is already encrypted with given KMSMasterKeyId. Use KMSMasterKeyId parameter if you want to change Master Key")
+	}
+	return nil
+}
+
+// describe writes SSEDescription. The answer to the request that changes the encryption has the key that is being replaced, if any.
+func (e encryption) describe(o *object, v view) {
+	if !e.enabled && !v.encrypting {
 		return
 	}
 	o.object("SSEDescription", func(o *object) {
-		o.text("Status", "ENABLED")
-		o.text("SSEType", "KMS")
-		o.text("KMSMasterKeyArn", e.arn())
+		status := "ENABLED"
+		if v.encrypting {
+			status = statusUpdating
+		}
+		o.text("Status", status)
+		if e.enabled {
+			o.text("SSEType", encryptedByKMS)
+			o.text("KMSMasterKeyArn", e.arn())
+		}
 	})
 }
 

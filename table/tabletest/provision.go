@@ -78,10 +78,19 @@ func (t *table) readSettings(c *call, creating bool) error {
 	if in.has("TableClass") {
 		t.class = in.text("TableClass")
 	}
-	if in.has("SSESpecification") {
-		t.encryption = readEncryption(in)
+	return firstError(in.err, t.readEncryption(in, creating))
+}
+
+func (t *table) readEncryption(in *fields, creating bool) error {
+	if !in.has("SSESpecification") {
+		return nil
 	}
-	return in.err
+	next, err := readEncryption(in)
+	if err == nil && !creating {
+		err = next.replace(t.encryption)
+	}
+	t.encryption = next
+	return err
 }
 
 func (t *table) readBilling(c *call, creating bool) error {

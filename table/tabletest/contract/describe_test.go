@@ -288,14 +288,73 @@ func TestEncryption_IsDescribedByTheARNOfItsKey(t *testing.T) {
 		}
 		const id = "1234abcd-12ab-34cd-56ef-1234567890ab"
 		assert.Equal(c, arn(""), arn("alias/aws/dynamodb"), "the key of the account is the default")
-		assert.Contains(c, arn(id), ":key/"+id)
-		assert.Equal(c, arn(id), arn(arn(id)))
+		byID := arn(id)
+		assert.Contains(c, byID, ":key/"+id)
+		arn("alias/a")
+		assert.Equal(c, byID, arn(byID))
 		assert.Equal(c, arn("alias/a"), arn("arn:aws:kms:us-east-1:000000000000:alias/a"))
 		assert.NotEqual(c, arn("alias/a"), arn("alias/b"))
 		c.update(&dynamodb.UpdateTableInput{SSESpecification: &types.SSESpecification{Enabled: aws.Bool(false)}})
 		assert.Nil(c, c.describe().SSEDescription)
 		c.update(&dynamodb.UpdateTableInput{SSESpecification: &types.SSESpecification{SSEType: types.SSETypeKms}})
 		assert.NotNil(c, c.describe().SSEDescription, "the type alone enables it")
+	})
+}
+
+// Recorded from the service: the answer to a change has the key that the table had, and only a status if it had none. A request for
+// what the table has is refused, if it names the key by its ARN.
+func TestEncryption_IsUpdatingInTheAnswer(t *testing.T) {
+	inProcess(t, "DynamoDB Local has no encryption", func(*dynamodb.CreateTableInput) {}, func(c created) {
+		updating := func(key *string) *types.SSEDescription {
+			d := &types.SSEDescription{Status: types.SSEStatusUpdating}
+			if key != nil {
+				d.SSEType, d.KMSMasterKeyArn = types.SSETypeKms, key
+			}
+			return d
+		}
+		kms := func(key string) *types.SSESpecification {
+			return &types.SSESpecification{Enabled: aws.Bool(true), SSEType: types.SSETypeKms, KMSMasterKeyId: &key}
+		}
+		var none *string
+		had := none
+		for _, spec := range []*types.SSESpecification{
+			{Enabled: aws.Bool(true)}, {Enabled: aws.Bool(true)}, {SSEType: types.SSETypeKms}, kms("alias/a"), kms("alias/a"), kms("alias/aws/dynamodb"), {Enabled: aws.Bool(false)}, kms("alias/a"), {},
+		} {
+			d := c.update(&dynamodb.UpdateTableInput{SSESpecification: spec})
+			assert.Equal(c, types.TableStatusActive, d.TableStatus)
+			assert.Equal(c, updating(had), d.SSEDescription)
+			had = none
+			if s := c.describe().SSEDescription; s != nil {
+				assert.Equal(c, types.SSEStatusEnabled, s.Status)
+				had = s.KMSMasterKeyArn
+				c.updateRefused(&dynamodb.UpdateTableInput{SSESpecification: kms(*had)},
+					invalidParameter+"Table is already encrypted with given KMSMasterKeyId. Use KMSMasterKeyId parameter if you want to change Master Key")
+			}
+		}
+		assert.Nil(c, had)
+		for _, spec := range []*types.SSESpecification{{Enabled: aws.Bool(false)}, {}} {
+			c.updateRefused(&dynamodb.UpdateTableInput{SSESpecification: spec}, invalidParameter+"Table is already encrypted by default")
+		}
+	})
+}
+
+func TestEncryption_RefusesWhatDoesNotFitTogether(t *testing.T) {
+	onTable(t, func(tb table) {
+		engines.Only(tb.T, engines.InProcess, "DynamoDB Local has no encryption")
+		for specification, text := range map[string]string{
+			`{"Enabled":false,"SSEType":"KMS"}`:                            "SSEType can not be specified if Enabled is false",
+			`{"Enabled":false,"SSEType":"AES256"}`:                         "SSEType can not be specified if Enabled is false",
+			`{"Enabled":false,"SSEType":"KMS","KMSMasterKeyId":"alias/a"}`: "SSEType can not be specified if Enabled is false",
+			`{"Enabled":false,"KMSMasterKeyId":"alias/a"}`:                 "KMSMasterKeyId can not be specified if Enabled is false",
+			`{"Enabled":true,"SSEType":"AES256"}`:                          "SSEType AES256 is not supported",
+			`{"Enabled":true,"KMSMasterKeyId":"alias/a"}`:                  "SSEType KMS is required if KMSMasterKeyId is specified",
+		} {
+			create := `{"TableName":"TABLE-2","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"}],"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}]`
+			for op, begin := range map[string]string{"CreateTable": create, "UpdateTable": `{"TableName":"TABLE"`} {
+				err := tb.raw(op, begin+`,"SSESpecification":`+specification+`}`)
+				tb.exactly(err, "ValidationException", invalidParameter+text, "")
+			}
+		}
 	})
 }
 
