@@ -14,7 +14,9 @@ type view struct {
 	warmed  bool              // set if the CreateTable set WarmThroughput; otherwise its answer omits it
 	indexes map[string]string // status of each index that the request changes; others are ACTIVE, or CREATING with created
 
-	encrypting bool // the request changes the encryption
+	encrypting bool            // the request changes the encryption
+	billing    bool            // the request changes the billing mode
+	warming    map[string]bool // indexes whose WarmThroughput the request sets; "" for the table
 }
 
 func (c *call) view(status string) view { return view{status: status, now: c.now} }
@@ -23,6 +25,7 @@ func (c *call) view(status string) view { return view{status: status, now: c.now
 func (c *call) viewUpdate() view {
 	v := c.view(statusActive)
 	v.encrypting = c.in.has("SSESpecification")
+	v.warming = map[string]bool{"": c.in.has("WarmThroughput")}
 	_, indexed := indexChanges(&c.in)
 	if indexed || len(given(&c.in, []string{"BillingMode", "ProvisionedThroughput", "StreamSpecification", "TableClass"})) > 0 {
 		v.status = statusUpdating
@@ -33,7 +36,12 @@ func (c *call) viewUpdate() view {
 		f := fields{n: &updates[i]}
 		for action, status := range map[string]string{"Create": statusCreating, "Update": statusUpdating, "Delete": statusDeleting} {
 			if in := f.sub(action); f.has(action) {
-				v.indexes[in.text("IndexName")] = status
+				name := in.text("IndexName")
+				v.warming[name] = action == "Update" && in.has("WarmThroughput")
+				// A new WarmThroughput leaves the index active.
+				if !v.warming[name] || len(given(&in, []string{"ProvisionedThroughput", "OnDemandThroughput"})) > 0 {
+					v.indexes[name] = status
+				}
 			}
 		}
 	}
@@ -41,10 +49,20 @@ func (c *call) viewUpdate() view {
 }
 
 // leaving returns the table as the answer to an UpdateTable shows it: next, but with what the service still has to change or to delete.
-func (t *table) leaving(next table) table {
-	next.encryption = t.encryption
+func (t *table) leaving(next table, now time.Time) table {
+	next.encryption, next.class, next.classAt = t.encryption, t.class, t.classAt
 	if len(next.indexes) < len(t.indexes) {
 		next.indexes, next.attrs = t.indexes, t.attrs
+	}
+	billedAsBefore := t.onDemand == next.onDemand
+	next.provision.leave(&t.provision, billedAsBefore, now)
+	next.indexes = slices.Clone(next.indexes)
+	for i, x := range next.indexes {
+		if old := t.index(x.name); old != nil {
+			y := *x
+			y.provision.leave(&old.provision, billedAsBefore, now)
+			next.indexes[i] = &y
+		}
 	}
 	return next
 }
@@ -64,7 +82,7 @@ func (t *table) describe(o *object, v view) {
 	t.describeItself(o, v)
 	t.describeIndexes(o, "LocalSecondaryIndexes", false, v)
 	t.describeIndexes(o, "GlobalSecondaryIndexes", true, v)
-	t.describeCapacity(o, v)
+	t.describeCapacity(o, v, "")
 	t.stream.describe(o, t.arn())
 	t.encryption.describe(o, v)
 	if t.class != "" {
@@ -93,7 +111,7 @@ func (t *table) describeItself(o *object, v view) {
 				mode = billOnDemand
 			}
 			o.text("BillingMode", mode)
-			if !v.created {
+			if !v.created && !v.billing {
 				o.time("LastUpdateToPayPerRequestDateTime", t.billedAt)
 			}
 		})
@@ -145,7 +163,7 @@ func (x *index) describe(o *object, tableARN string, v view) {
 	if x.global {
 		x.describeStatus(o, v)
 		x.describeThroughput(o, v)
-		x.describeCapacity(o, v)
+		x.describeCapacity(o, v, x.name)
 	}
 	size := 0
 	x.rows.ascend(position{}, func(r *row) bool { size += r.size; return true })

@@ -260,8 +260,9 @@ func updateTable(c *call) ([]byte, error) {
 		return nil, err
 	}
 	o := newObject()
-	shown := t.leaving(next)
-	o.object("TableDescription", func(o *object) { shown.describe(o, c.viewUpdate()) })
+	shown, v := t.leaving(next, c.now), c.viewUpdate()
+	v.billing = t.onDemand != next.onDemand
+	o.object("TableDescription", func(o *object) { shown.describe(o, v) })
 	for _, p := range next.provisions() {
 		p.settle()
 	}

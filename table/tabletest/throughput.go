@@ -181,7 +181,7 @@ func (p *provision) describeThroughput(o *object, v view) {
 }
 
 // describeCapacity writes OnDemandThroughput and WarmThroughput. The answer to a CreateTable has the latter only if the request set it.
-func (p *provision) describeCapacity(o *object, v view) {
+func (p *provision) describeCapacity(o *object, v view, index string) {
 	if p.limit != (throughput{}) {
 		o.object("OnDemandThroughput", func(o *object) {
 			if p.limit.read != 0 {
@@ -196,7 +196,7 @@ func (p *provision) describeCapacity(o *object, v view) {
 		return
 	}
 	status := statusActive
-	if v.created {
+	if v.created || v.warming[index] {
 		status = statusUpdating
 	}
 	o.object("WarmThroughput", func(o *object) {
@@ -204,6 +204,15 @@ func (p *provision) describeCapacity(o *object, v view) {
 		o.int("WriteUnitsPerSecond", p.warm.write)
 		o.text("Status", status)
 	})
+}
+
+// leave replaces what the service only changes after it has answered by its old value: the warm throughput, and, unless the billing
+// mode changes, the units and the number of decreases. The times of changes are new.
+func (p *provision) leave(old *provision, billedAsBefore bool, now time.Time) {
+	p.warm = old.warm
+	if billedAsBefore {
+		p.throughput, p.decreases = old.throughput, old.decreasesToday(now)
+	}
 }
 
 // settle replaces unlimited by 0. Only the answer to the request that removes a limit contains unlimited.

@@ -260,7 +260,8 @@ func TestTableClass_IsDescribedOnceItWasSet(t *testing.T) {
 		c.update(&dynamodb.UpdateTableInput{TableClass: types.TableClassStandard})
 		assert.Nil(c, c.describe().TableClassSummary, "what it is anyway")
 		for _, class := range []types.TableClass{types.TableClassStandardInfrequentAccess, types.TableClassStandard} {
-			c.update(&dynamodb.UpdateTableInput{TableClass: class})
+			before := c.describe().TableClassSummary
+			assert.Equal(c, before, c.update(&dynamodb.UpdateTableInput{TableClass: class}).TableClassSummary, "the answer has the old class")
 			s := c.describe().TableClassSummary
 			assert.Equal(c, class, s.TableClass)
 			assert.WithinDuration(c, time.Now(), *s.LastUpdateDateTime, time.Minute)

@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -96,6 +97,67 @@ func TestThroughput_ChangesOfAnIndexAreDated(t *testing.T) {
 			assert.EqualValues(c, 1, *g.ProvisionedThroughput.NumberOfDecreasesToday, "an index's change to on demand is a decrease")
 			assert.EqualValues(c, 0, *g.ProvisionedThroughput.ReadCapacityUnits)
 		}
+	})
+}
+
+// Recorded from the service: the answer to a change has the old units and numbers of decreases, but the time of the change.
+func TestUpdateTable_AnswersWithTheValuesThatItChanges(t *testing.T) {
+	index := func(name string, d *types.TableDescription) types.GlobalSecondaryIndexDescription {
+		return d.GlobalSecondaryIndexes[slices.IndexFunc(d.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool { return *g.IndexName == name })]
+	}
+	had := func(p *types.ProvisionedThroughputDescription, read, write, decreases int64) *types.ProvisionedThroughputDescription {
+		return &types.ProvisionedThroughputDescription{
+			LastIncreaseDateTime: p.LastIncreaseDateTime, LastDecreaseDateTime: p.LastDecreaseDateTime,
+			NumberOfDecreasesToday: &decreases, ReadCapacityUnits: &read, WriteCapacityUnits: &write,
+		}
+	}
+	inProcess(t, "DynamoDB Local answers with the new values", provisionedIndexes, func(c created) {
+		d := c.update(&dynamodb.UpdateTableInput{ProvisionedThroughput: units(7, 6), GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{changeIndex("gsi", units(1, 4))}})
+		now := c.describe()
+		assert.Equal(c, had(now.ProvisionedThroughput, 5, 6, 0), d.ProvisionedThroughput)
+		assert.NotNil(c, d.ProvisionedThroughput.LastIncreaseDateTime)
+		assert.Equal(c, warm(5, 6), d.WarmThroughput)
+		assert.Equal(c, had(index("gsi", now).ProvisionedThroughput, 2, 3, 0), index("gsi", d).ProvisionedThroughput)
+		assert.NotNil(c, index("gsi", d).ProvisionedThroughput.LastDecreaseDateTime)
+		assert.Equal(c, indexWarm(2, 3), index("gsi", d).WarmThroughput)
+		assert.Equal(c, types.IndexStatusUpdating, index("gsi", d).IndexStatus)
+		assert.Equal(c, index("keys", now), index("keys", d))
+		steps := []int64{7, 5, 4, 3}
+		for i, to := range steps[1:] {
+			d = c.update(&dynamodb.UpdateTableInput{ProvisionedThroughput: units(to, 6)})
+			assert.Equal(c, had(c.describe().ProvisionedThroughput, steps[i], 6, int64(i)), d.ProvisionedThroughput)
+		}
+
+		d = c.update(&dynamodb.UpdateTableInput{BillingMode: types.BillingModePayPerRequest})
+		assert.Equal(c, &types.BillingModeSummary{BillingMode: types.BillingModePayPerRequest}, d.BillingModeSummary, "a new mode has no time yet")
+		assert.EqualValues(c, 0, *d.ProvisionedThroughput.ReadCapacityUnits, "it has its units")
+		assert.Equal(c, warm(7, 6), d.WarmThroughput)
+		d = c.update(&dynamodb.UpdateTableInput{BillingMode: types.BillingModePayPerRequest})
+		assert.NotNil(c, d.BillingModeSummary.LastUpdateToPayPerRequestDateTime)
+
+		more := &types.WarmThroughput{ReadUnitsPerSecond: aws.Int64(13000)}
+		updating := warm(12000, 4000)
+		updating.Status = types.TableStatusUpdating
+		d = c.update(&dynamodb.UpdateTableInput{WarmThroughput: more})
+		assert.Equal(c, updating, d.WarmThroughput)
+		assert.Equal(c, types.TableStatusActive, d.TableStatus)
+		assert.Equal(c, indexWarm(12000, 4000), index("gsi", d).WarmThroughput)
+		d = c.update(&dynamodb.UpdateTableInput{GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
+			{Update: &types.UpdateGlobalSecondaryIndexAction{IndexName: ptr("gsi"), WarmThroughput: more}},
+		}})
+		updatingIndex := indexWarm(12000, 4000)
+		updatingIndex.Status = types.IndexStatusUpdating
+		assert.Equal(c, updatingIndex, index("gsi", d).WarmThroughput)
+		assert.Equal(c, types.IndexStatusActive, index("gsi", d).IndexStatus)
+		assert.Equal(c, warm(13000, 4000), d.WarmThroughput)
+		assert.Equal(c, indexWarm(13000, 4000), index("gsi", c.describe()).WarmThroughput)
+
+		d = c.update(&dynamodb.UpdateTableInput{
+			BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: units(8, 9),
+			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{changeIndex("gsi", units(2, 2)), changeIndex("keys", units(2, 2))},
+		})
+		assert.EqualValues(c, 8, *d.ProvisionedThroughput.ReadCapacityUnits)
+		assert.EqualValues(c, 2, *index("gsi", d).ProvisionedThroughput.ReadCapacityUnits)
 	})
 }
 
