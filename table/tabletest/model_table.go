@@ -65,10 +65,10 @@ func settingsModel() []shape.Field {
 		billingMode(), shape.May("ProvisionedThroughput", throughputMembers()),
 		shape.May("StreamSpecification", shape.Struct("StreamSpecification",
 			shape.Need("StreamEnabled", shape.Bool()),
-			shape.May("StreamViewType", shape.Enum("NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY")))),
+			shape.May("StreamViewType", shape.Enum("OLD_IMAGE", "KEYS_ONLY", "NEW_AND_OLD_IMAGES", "NEW_IMAGE")))),
 		shape.May("SSESpecification", shape.Struct("SSESpecification",
 			flag("Enabled"), shape.May("SSEType", shape.Enum("AES256", "KMS")), text("KMSMasterKeyId"))),
-		shape.May("TableClass", shape.Enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")),
+		text("TableClass"), // the service checks its value later
 		flag("DeletionProtectionEnabled"), limitMembers(), warmthMembers(),
 	}
 }

@@ -2,6 +2,7 @@ package tabletest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
@@ -15,7 +16,8 @@ const (
 	billOnDemand    = "PAY_PER_REQUEST"
 	billProvisioned = "PROVISIONED"
 
-	classStandard = "STANDARD"
+	classStandard   = "STANDARD"
+	classInfrequent = "STANDARD_INFREQUENT_ACCESS"
 
 	defaultListLimit = 100
 )
@@ -76,7 +78,9 @@ func (t *table) readSettings(c *call, creating bool) error {
 		t.protected = in.flag("DeletionProtectionEnabled")
 	}
 	if in.has("TableClass") {
-		t.class = in.text("TableClass")
+		if t.class = in.text("TableClass"); t.class != classStandard && t.class != classInfrequent {
+			return invalid("Invalid table-class parameter provided. Please try again with a valid table-class value: [%s, %s].", classStandard, classInfrequent)
+		}
 	}
 	return firstError(in.err, t.readEncryption(in, creating))
 }
@@ -167,9 +171,9 @@ func errStreamView(op string, enabled bool) error {
 	case op == "CreateTable":
 		return parameter("Table is being created with a stream disabled, UpdateViewType should not be specified")
 	case enabled:
-		return invalid("Invalid StreamViewType: Stream ViewType must not be null or empty when enabling streams.")
+		return parameter("If stream is being enabled then UpdateViewType is required")
 	}
-	return invalid("Invalid StreamViewType: Stream StreamEnabled was false but a StreamViewType was present.")
+	return parameter("If stream is being disabled, then UpdateViewType must not be specified")
 }
 
 func describeTable(c *call) ([]byte, error) {
@@ -229,7 +233,9 @@ func updateTable(c *call) ([]byte, error) {
 	in := &c.in
 	parts := []string{"BillingMode", "ProvisionedThroughput", "StreamSpecification", "DeletionProtectionEnabled", "TableClass", "SSESpecification", "OnDemandThroughput", "WarmThroughput"}
 	if len(given(in, parts)) == 0 && len(in.items("GlobalSecondaryIndexUpdates")) == 0 {
-		return nil, invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required")
+		return nil, invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, SSESpecification, " +
+			"ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, " +
+			"WarmThroughput or TableClass is required")
 	}
 	if err := checkIndexUpdates(in); err != nil {
 		return nil, err
@@ -273,18 +279,20 @@ func updateTable(c *call) ([]byte, error) {
 // checkIndexUpdates refuses an index update that is not exactly one of create, update and delete, and two updates of
 // one index.
 func checkIndexUpdates(in *fields) error {
-	const kinds = "GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"
 	updates := in.items("GlobalSecondaryIndexUpdates")
+	if in.has("GlobalSecondaryIndexUpdates") && len(updates) == 0 {
+		return parameter("List of GlobalSecondaryIndexUpdates is empty")
+	}
 	var names []string
 	for i := range updates {
 		f := fields{n: &updates[i]}
 		which := given(&f, []string{"Update", "Create", "Delete"})
 		switch len(which) {
 		case 0:
-			return parameter("One of " + kinds)
+			return parameter("One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null")
 		case 1:
 		default:
-			return parameter("Only one of " + kinds)
+			return parameter("Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object")
 		}
 		action := f.sub(which[0])
 		name := action.text("IndexName")
@@ -330,8 +338,11 @@ func (t *table) updateIndex(in *fields, m *jsontree.Member) error {
 	if f.err != nil {
 		return f.err
 	}
-	if x == nil || !x.global {
-		return fail(codeNotFound, "Requested resource not found")
+	switch {
+	case x == nil:
+		return fail(codeNotFound, "Requested resource not found: Index %s for table %s", name, t.name)
+	case !x.global:
+		return invalid("Cannot %s an index that is not a GlobalSecondaryIndex: %s", strings.ToLower(m.Name), name)
 	}
 	if m.Name == "Delete" {
 		t.indexes = slices.DeleteFunc(t.indexes, func(y *index) bool { return y == x })
@@ -348,6 +359,9 @@ func (t *table) createIndex(in, f *fields) error {
 	defs, err := definitions(in)
 	if err != nil {
 		return err
+	}
+	if len(defs) == 0 {
+		return parameter("AttributeDefinitions is not specified for index: %s", f.text("IndexName"))
 	}
 	x, err := readIndex(f, defs, true) // the request defines all attributes of the index, even known ones
 	if err != nil {

@@ -28,7 +28,7 @@ func definitions(in *fields) ([]keyAttr, error) {
 		}
 		for _, b := range out {
 			if b.name == a.name {
-				return nil, parameter("Duplicate AttributeName in AttributeDefinitions: %s", a.name)
+				return nil, invalid("Attribute Name is duplicated: %s", a.name)
 			}
 		}
 		out = append(out, a)
@@ -102,7 +102,7 @@ func readIndex(in *fields, defs []keyAttr, global bool) (*index, error) {
 	}
 	for i, name := range x.include {
 		if slices.Contains(x.include[:i], name) {
-			return nil, parameter("Duplicate attribute name in NonKeyAttributes: %s", name)
+			return nil, parameter("Duplicate element in NonKeyAttributes: %s", name)
 		}
 	}
 	x.throughput = readThroughput(in)

@@ -18,7 +18,7 @@ func updateTimeToLive(c *call) ([]byte, error) {
 	}
 	switch {
 	case t.ttl != "" && t.ttl != name:
-		return nil, invalid("TimeToLive is active on a different AttributeName")
+		return nil, invalid("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.ttl)
 	case enable && t.ttl == name:
 		return nil, invalid("TimeToLive is already enabled")
 	case !enable && t.ttl == "":

@@ -48,7 +48,9 @@ func TestCreateTable_RefusesBadRequests(t *testing.T) {
 		{"no projection type", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{}`) + `]`, invalidParameter + "Unknown ProjectionType: null", ""},
 		{"projected names beside ALL", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"ALL","NonKeyAttributes":["x"]}`) + `]`, invalidParameter + "ProjectionType is ALL, but NonKeyAttributes is specified", ""},
 		{"nothing to include", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"INCLUDE"}`) + `]`, invalidParameter + "ProjectionType is INCLUDE, but NonKeyAttributes is not specified", ""},
-		{"a name included twice", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"INCLUDE","NonKeyAttributes":["x","y","x"]}`) + `]`, invalidParameter + "Duplicate attribute name in NonKeyAttributes: x", "Cannot have two attributes with the same name"},
+		{"a name included twice", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"INCLUDE","NonKeyAttributes":["x","y","x"]}`) + `]`, invalidParameter + "Duplicate element in NonKeyAttributes: x", "Cannot have two attributes with the same name"},
+		{"one attribute defined twice", request + `"AttributeDefinitions":[` + a + `,{"AttributeName":"a","AttributeType":"N"}],` + onA, "Attribute Name is duplicated: a", "Cannot have two attributes with the same name"},
+		{"an unknown class", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"TableClass":""`, "Invalid table-class parameter provided. Please try again with a valid table-class value: [STANDARD, STANDARD_INFREQUENT_ACCESS].", "-"},
 		{"a stream without a view", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"StreamSpecification":{"StreamEnabled":true}`, invalidParameter + "Table is being created with a stream enabled, UpdateViewType is required", "Invalid StreamViewType"},
 		{"a view without a stream", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"StreamSpecification":{"StreamEnabled":false,"StreamViewType":"NEW_IMAGE"}`, invalidParameter + "Table is being created with a stream disabled, UpdateViewType should not be specified", "Invalid StreamViewType"},
 		{"throughput of an index on demand", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, all+`,`+units) + `]`, invalidParameter + "ProvisionedThroughput should not be specified for index: one when BillingMode is PAY_PER_REQUEST", "-"},
@@ -76,18 +78,32 @@ func TestCreateTable_RefusesBadRequests(t *testing.T) {
 
 func TestUpdateTable_RefusesBadRequests(t *testing.T) {
 	const oneOf = "GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"
+	const nothing = "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, SSESpecification, " +
+		"ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, " +
+		"WarmThroughput or TableClass is required"
 	for _, tc := range []struct{ name, body, service, local string }{
-		{"nothing to do", ``, "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required", "Nothing to update"},
-		{"no index updates", `,"GlobalSecondaryIndexUpdates":[]`, "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required", "-"},
+		{"nothing to do", ``, nothing, "Nothing to update"},
+		{"no index updates", `,"GlobalSecondaryIndexUpdates":[]`, nothing, "-"},
+		{"no index updates beside a change", `,"GlobalSecondaryIndexUpdates":[],"DeletionProtectionEnabled":true`, invalidParameter + "List of GlobalSecondaryIndexUpdates is empty", "-"},
 		{"an update of no kind", `,"GlobalSecondaryIndexUpdates":[{}]`, invalidParameter + "One of " + oneOf, "-"},
-		{"an update of two kinds", `,"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"gsi"},"Update":{"IndexName":"gsi"}}]`, invalidParameter + "Only one of " + oneOf, "-"},
+		{"an update of two kinds", `,"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"gsi"},"Update":{"IndexName":"gsi"}}]`, invalidParameter + "Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object", "-"},
+		{"an update of a local index", `,"GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"lsi","OnDemandThroughput":{"MaxReadRequestUnits":5}}}]`, "Cannot update an index that is not a GlobalSecondaryIndex: lsi", "-"},
+		{"a deletion of a local index", `,"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"lsi"}}]`, "Cannot delete an index that is not a GlobalSecondaryIndex: lsi", "Cannot delete an index that is not a GlobalSecondaryIndex"},
+		{"a stream without a view", `,"StreamSpecification":{"StreamEnabled":true}`, invalidParameter + "If stream is being enabled then UpdateViewType is required", "Invalid StreamViewType"},
+		{"a view without a stream", `,"StreamSpecification":{"StreamEnabled":false,"StreamViewType":"KEYS_ONLY"}`, invalidParameter + "If stream is being disabled, then UpdateViewType must not be specified", "Invalid StreamViewType"},
+		{"an unknown view", `,"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"new_image"}`, "1 validation error detected: Value 'new_image' at 'streamSpecification.streamViewType' failed to satisfy constraint: Member must satisfy enum value set: [OLD_IMAGE, KEYS_ONLY, NEW_AND_OLD_IMAGES, NEW_IMAGE]", "-"},
+		{"an unknown class", `,"TableClass":"standard"`, "Invalid table-class parameter provided. Please try again with a valid table-class value: [STANDARD, STANDARD_INFREQUENT_ACCESS].", "-"},
 		{"two updates of one index", `,"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"gsi"}},{"Delete":{"IndexName":"gsi"}}]`, invalidParameter + "Only one global secondary index update per index is allowed simultaneously. Index: gsi", "-"},
 		{"throughput on demand", `,"ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}`, invalidParameter + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST", "-"},
 		{"throughput and on demand", `,"BillingMode":"PAY_PER_REQUEST","ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}`, invalidParameter + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST", "-"},
 		{"provisioned without throughput", `,"BillingMode":"PROVISIONED"`, invalidParameter + "ProvisionedThroughput must be specified when BillingMode is PROVISIONED", "No provisioned throughput"},
 		{
-			"no definition of an index's key", `,"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"gpk","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]`,
-			invalidParameter + "Some index key attributes are not defined in AttributeDefinitions. Keys: [gpk], AttributeDefinitions: []", "-",
+			"no definition of an index's key", `,"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}],"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"gpk","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]`,
+			invalidParameter + "Some index key attributes are not defined in AttributeDefinitions. Keys: [gpk], AttributeDefinitions: [pk]", "-",
+		},
+		{
+			"no definitions", `,"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"gpk","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]`,
+			invalidParameter + "AttributeDefinitions is not specified for index: new", "-",
 		},
 		{
 			"another type", `,"AttributeDefinitions":[{"AttributeName":"gpk","AttributeType":"N"}],"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"gpk","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]`,
@@ -104,6 +120,19 @@ func TestUpdateTable_RefusesBadRequests(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The service's error names the index.
+func TestUpdateTable_RefusesAnUnknownIndex(t *testing.T) {
+	onTable(t, func(tb table) {
+		for action, more := range map[string]string{"Delete": "", "Update": `,"OnDemandThroughput":{"MaxReadRequestUnits":5}`} {
+			if action == "Update" && tb.local() {
+				continue // it fails
+			}
+			err := tb.raw("UpdateTable", `{"TableName":"TABLE","GlobalSecondaryIndexUpdates":[{"`+action+`":{"IndexName":"ghost"`+more+`}}]}`)
+			tb.exactly(err, "ResourceNotFoundException", "Requested resource not found: Index ghost for table "+*tb.name, "Requested resource not found")
+		}
+	})
 }
 
 // Definitions of attributes that are no keys of the new index are ignored.

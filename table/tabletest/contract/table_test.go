@@ -132,6 +132,11 @@ func TestTimeToLive_IsDescribed(t *testing.T) {
 		assert.Contains(tb, []types.TimeToLiveStatus{types.TimeToLiveStatusEnabled, types.TimeToLiveStatusEnabling}, out.TimeToLiveDescription.TimeToLiveStatus)
 		_, err = tb.UpdateTimeToLive(tb.ctx(), &dynamodb.UpdateTimeToLiveInput{TableName: tb.name, TimeToLiveSpecification: spec})
 		tb.refused(err, "TimeToLive is already enabled")
+		for _, enabled := range []bool{true, false} {
+			other := &types.TimeToLiveSpecification{AttributeName: ptr("other"), Enabled: &enabled}
+			_, err = tb.UpdateTimeToLive(tb.ctx(), &dynamodb.UpdateTimeToLiveInput{TableName: tb.name, TimeToLiveSpecification: other})
+			tb.exactly(err, "ValidationException", "TimeToLive is active on a different AttributeName: current AttributeName is expires", "TimeToLive is active on a different AttributeName")
+		}
 	})
 }
 
