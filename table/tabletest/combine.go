@@ -5,22 +5,9 @@ import "slices"
 // checkCombination refuses an UpdateTable with several changes that the service accepts only one at a time. Of several mistakes it
 // reports the first in the service's order.
 func checkCombination(in *fields) error {
-	var parts []string
-	for _, name := range []string{
-		"SSESpecification", "TableClass", "DeletionProtectionEnabled", "OnDemandThroughput", "WarmThroughput",
-		"BillingMode", "ProvisionedThroughput", "StreamSpecification", "GlobalSecondaryIndexUpdates",
-	} {
-		// These two count as absent if they have no members.
-		empty := name == "OnDemandThroughput" && !in.wantedLimit().any() || name == "WarmThroughput" && !in.wantedWarmth().any()
-		if in.has(name) && !empty {
-			parts = append(parts, name)
-		}
-	}
+	parts := changes(in)
 	if in.err != nil {
 		return in.err
-	}
-	if len(parts) == 0 && (in.has("OnDemandThroughput") || in.has("WarmThroughput")) {
-		return errFailure()
 	}
 	has := func(name string) bool { return slices.Contains(parts, name) }
 	onlyWith := func(name string, others ...string) bool {
@@ -60,4 +47,19 @@ func indexChanges(in *fields) (made, changed bool) {
 		changed = changed || f.has("Create") || f.has("Delete")
 	}
 	return made, changed
+}
+
+// changes returns the names of the members with which an UpdateTable changes something.
+func changes(in *fields) (parts []string) {
+	for _, name := range []string{
+		"SSESpecification", "TableClass", "DeletionProtectionEnabled", "OnDemandThroughput", "WarmThroughput",
+		"BillingMode", "ProvisionedThroughput", "StreamSpecification", "GlobalSecondaryIndexUpdates",
+	} {
+		// These two count as absent if they have no members.
+		empty := name == "OnDemandThroughput" && !in.wantedLimit().any() || name == "WarmThroughput" && !in.wantedWarmth().any()
+		if in.has(name) && !empty {
+			parts = append(parts, name)
+		}
+	}
+	return parts
 }

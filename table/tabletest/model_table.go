@@ -10,10 +10,12 @@ const (
 
 // newTableName returns the member with the name of a new table.
 func newTableName() shape.Field {
-	return shape.First("TableName", shape.Text().Name().AtLeast(minNameLength).AtMost(maxNameLength))
+	return shape.First("TableName", indexName().Control())
 }
 
-func existingTable() shape.Field { return shape.First("TableName", tableName()) }
+func existingTable() shape.Field { return shape.First("TableName", tableName().Control()) }
+
+func indexMember() shape.Field { return shape.Need("IndexName", indexName().Control()) }
 
 func attributeName() *shape.Shape { return shape.Text().AtLeast(1).AtMost(maxNameLength) }
 
@@ -24,7 +26,7 @@ func throughputMembers() *shape.Shape {
 
 func attributeDefinitions() *shape.Shape {
 	return shape.List(shape.Struct("AttributeDefinition",
-		shape.Need("AttributeName", attributeName()), shape.Need("AttributeType", shape.Enum("B", "N", "S"))))
+		shape.Need("AttributeType", shape.Enum("B", "N", "S")), shape.Need("AttributeName", attributeName())))
 }
 
 func keySchemaMembers() *shape.Shape {
@@ -67,7 +69,7 @@ func settingsModel() []shape.Field {
 			shape.Need("StreamEnabled", shape.Bool()),
 			shape.May("StreamViewType", shape.Enum("OLD_IMAGE", "KEYS_ONLY", "NEW_AND_OLD_IMAGES", "NEW_IMAGE")))),
 		shape.May("SSESpecification", shape.Struct("SSESpecification",
-			flag("Enabled"), shape.May("SSEType", shape.Enum("AES256", "KMS")), text("KMSMasterKeyId"))),
+			flag("Enabled"), shape.May("SSEType", shape.Enum("AES256", "KMS")), shape.May("KMSMasterKeyId", shape.Text().AtLeast(1)))),
 		text("TableClass"), // the service checks its value later
 		flag("DeletionProtectionEnabled"), limitMembers(), warmthMembers(),
 	}
@@ -76,7 +78,7 @@ func settingsModel() []shape.Field {
 func tableModel() map[string]*shape.Shape {
 	indexed := func(class string, keySchema *shape.Shape, more ...shape.Field) *shape.Shape {
 		return shape.Struct(class, append([]shape.Field{
-			shape.Need("IndexName", indexName()), shape.Need("KeySchema", keySchema),
+			indexMember(), shape.Need("KeySchema", keySchema),
 			shape.Need("Projection", projectionMembers()),
 		}, more...)...)
 	}
@@ -96,16 +98,16 @@ func tableModel() map[string]*shape.Shape {
 			shape.May("AttributeDefinitions", attributeDefinitions()),
 			shape.May("GlobalSecondaryIndexUpdates", shape.List(shape.Struct("GlobalSecondaryIndexUpdate",
 				shape.May("Update", shape.Struct("UpdateGlobalSecondaryIndexAction",
-					shape.Need("IndexName", indexName()), units(), limitMembers(), warmthMembers())),
+					indexMember(), units(), limitMembers(), warmthMembers())),
 				shape.May("Create", indexed("CreateGlobalSecondaryIndexAction", keySchemaMembers(), units(), limitMembers(), warmthMembers())),
-				shape.May("Delete", shape.Struct("DeleteGlobalSecondaryIndexAction", shape.Need("IndexName", indexName())))))),
+				shape.May("Delete", shape.Struct("DeleteGlobalSecondaryIndexAction", indexMember()))))),
 		}, settingsModel()...)...),
 		"DescribeTable":             named("DescribeTable"),
 		"DeleteTable":               named("DeleteTable"),
 		"DescribeTimeToLive":        named("DescribeTimeToLive"),
 		"DescribeContinuousBackups": named("DescribeContinuousBackups"),
 		"UpdateTimeToLive": named("UpdateTimeToLive", shape.Need("TimeToLiveSpecification", shape.Struct("TimeToLiveSpecification",
-			shape.Need("Enabled", shape.Bool()), shape.Need("AttributeName", attributeName())))),
+			shape.Need("AttributeName", attributeName()), shape.Need("Enabled", shape.Bool())))),
 		"UpdateContinuousBackups": named("UpdateContinuousBackups", shape.Need("PointInTimeRecoverySpecification",
 			shape.Struct("PointInTimeRecoverySpecification", shape.Need("PointInTimeRecoveryEnabled", shape.Bool()),
 				shape.May("RecoveryPeriodInDays", shape.Int("Integer").AtLeast(1).AtMost(maxRecovery))))),

@@ -46,9 +46,6 @@ func createTable(c *call) ([]byte, error) {
 	if err := t.readIndexes(in); err != nil {
 		return nil, err
 	}
-	if err := t.checkDefinitions(); err != nil {
-		return nil, err
-	}
 	if t.tags, err = readTags(in); err != nil {
 		return nil, err
 	}
@@ -247,6 +244,9 @@ func updateTable(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(changes(in)) == 0 {
+		return nil, errFailure() // an OnDemandThroughput or a WarmThroughput without members is all there is
+	}
 	next := *t
 	next.indexes = make([]*index, len(t.indexes))
 	for i, x := range t.indexes {
@@ -300,6 +300,9 @@ func checkIndexUpdates(in *fields) error {
 			return parameter("Only one global secondary index update per index is allowed simultaneously. Index: %s", name)
 		}
 		names = append(names, name)
+		if which[0] == "Update" && action.has("WarmThroughput") && !action.wantedWarmth().any() {
+			return parameter("WarmThroughput must have at least one of ReadUnitsPerSecond or WriteUnitsPerSecond specified for index: %s", name)
+		}
 	}
 	return in.err
 }
@@ -339,6 +342,8 @@ func (t *table) updateIndex(in *fields, m *jsontree.Member) error {
 		return f.err
 	}
 	switch {
+	case x == nil && m.Name == "Update" && f.has("WarmThroughput"):
+		return errFailure()
 	case x == nil:
 		return fail(codeNotFound, "Requested resource not found: Index %s for table %s", name, t.name)
 	case !x.global:

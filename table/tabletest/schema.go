@@ -81,32 +81,41 @@ func readKeySchema(in *fields, defs []keyAttr, several bool) (keySchema, error) 
 
 // readIndex reads one index definition.
 func readIndex(in *fields, defs []keyAttr, global bool) (*index, error) {
-	x := &index{name: in.text("IndexName"), global: global}
-	var err error
-	if x.keys, err = readKeySchema(in, defs, global); err != nil {
+	x, err := readIndexKeys(in, defs, global)
+	if err != nil {
 		return nil, err
 	}
+	return x, x.readRest(in)
+}
+
+func readIndexKeys(in *fields, defs []keyAttr, global bool) (*index, error) {
+	keys, err := readKeySchema(in, defs, global)
+	return &index{name: in.text("IndexName"), global: global, keys: keys}, err
+}
+
+// readRest reads the projection and the throughput of an index.
+func (x *index) readRest(in *fields) error {
 	proj := in.sub("Projection")
 	x.projection = proj.text("ProjectionType")
 	x.include = proj.texts("NonKeyAttributes")
 	if proj.err != nil || in.err != nil {
-		return nil, firstError(proj.err, in.err)
+		return firstError(proj.err, in.err)
 	}
 	switch {
 	case x.projection == "":
-		return nil, parameter("Unknown ProjectionType: null")
+		return parameter("Unknown ProjectionType: null")
 	case x.projection == projectInclude && len(x.include) == 0:
-		return nil, parameter("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
+		return parameter("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
 	case x.projection != projectInclude && len(x.include) > 0:
-		return nil, parameter("ProjectionType is %s, but NonKeyAttributes is specified", x.projection)
+		return parameter("ProjectionType is %s, but NonKeyAttributes is specified", x.projection)
 	}
 	for i, name := range x.include {
 		if slices.Contains(x.include[:i], name) {
-			return nil, parameter("Duplicate element in NonKeyAttributes: %s", name)
+			return parameter("Duplicate element in NonKeyAttributes: %s", name)
 		}
 	}
 	x.throughput = readThroughput(in)
-	return x, in.err
+	return in.err
 }
 
 func firstError(errs ...error) error {
@@ -130,8 +139,11 @@ func readThroughput(in *fields) throughput {
 	return p
 }
 
-// readIndexes reads the indexes of a CreateTable.
+// readIndexes reads the indexes of a CreateTable. The service compares the keys of all indexes with the definitions of attributes before
+// it looks at anything else in them.
 func (t *table) readIndexes(in *fields) error {
+	var read []*fields
+	var indexes []*index
 	for _, global := range []bool{false, true} {
 		name := "LocalSecondaryIndexes"
 		if global {
@@ -149,28 +161,45 @@ func (t *table) readIndexes(in *fields) error {
 		}
 		for i := range items {
 			f := &fields{n: &items[i]}
-			x, err := readIndex(f, t.attrs, global)
+			x, err := readIndexKeys(f, t.attrs, global)
 			if err != nil {
 				return err
 			}
-			switch {
-			case !global && !x.keys.hasSort():
-				return parameter("Index KeySchema does not have a range key for index: %s", x.name)
-			case !global && !slices.Equal(x.keys.hash(), t.keys.hash()):
-				return parameter("Index KeySchema does not have the same leading hash key as table KeySchema for index: %s. index hash key: %s, table hash key: %s",
-					x.name, x.keys.hash()[0].name, t.keys.hash()[0].name)
-			}
-			if global {
-				if err := x.readCapacity(f, target{onDemand: t.onDemand, fresh: true}); err != nil {
-					return err
-				}
-			}
-			if t.index(x.name) != nil {
-				return parameter("Duplicate index name: %s", x.name)
-			}
-			t.indexes = append(t.indexes, x)
+			read, indexes = append(read, f), append(indexes, x)
 		}
 	}
+	if err := t.checkDefinitions(indexes); err != nil {
+		return err
+	}
+	for i, x := range indexes {
+		if err := t.addIndex(read[i], x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addIndex reads the rest of an index of a CreateTable and adds it to the table.
+func (t *table) addIndex(in *fields, x *index) error {
+	if err := x.readRest(in); err != nil {
+		return err
+	}
+	switch {
+	case !x.global && !x.keys.hasSort():
+		return parameter("Index KeySchema does not have a range key for index: %s", x.name)
+	case !x.global && !slices.Equal(x.keys.hash(), t.keys.hash()):
+		return parameter("Index KeySchema does not have the same leading hash key as table KeySchema for index: %s. index hash key: %s, table hash key: %s",
+			x.name, x.keys.hash()[0].name, t.keys.hash()[0].name)
+	}
+	if x.global {
+		if err := x.readCapacity(in, target{onDemand: t.onDemand, fresh: true}); err != nil {
+			return err
+		}
+	}
+	if t.index(x.name) != nil {
+		return parameter("Duplicate index name: %s", x.name)
+	}
+	t.indexes = append(t.indexes, x)
 	return nil
 }
 
@@ -193,23 +222,23 @@ func (t *table) checkIndexCount(n int, global bool) error {
 }
 
 // checkDefinitions refuses definitions that no key uses.
-func (t *table) checkDefinitions() error {
+func (t *table) checkDefinitions(indexes []*index) error {
 	for _, a := range t.attrs {
-		used := t.keys.has(a.name) || slices.ContainsFunc(t.indexes, func(x *index) bool { return x.keys.has(a.name) })
+		used := t.keys.has(a.name) || slices.ContainsFunc(indexes, func(x *index) bool { return x.keys.has(a.name) })
 		if !used {
-			if len(t.indexes) == 0 {
+			if len(indexes) == 0 {
 				return parameter("Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
 			}
-			return parameter("Some AttributeDefinitions are not used. AttributeDefinitions: %s, keys used: %s", namesOf(t.attrs), namesOf(t.usedKeys()))
+			return parameter("Some AttributeDefinitions are not used. AttributeDefinitions: %s, keys used: %s", namesOf(t.attrs), namesOf(t.usedKeys(indexes)))
 		}
 	}
 	return nil
 }
 
-// usedKeys returns the key attributes of the table and its indexes, without repetitions.
-func (t *table) usedKeys() []keyAttr {
+// usedKeys returns the key attributes of the table and of its indexes, without repetitions.
+func (t *table) usedKeys(indexes []*index) []keyAttr {
 	used := slices.Clone(t.keys.attrs())
-	for _, x := range t.indexes {
+	for _, x := range indexes {
 		for _, a := range x.keys.attrs() {
 			if !slices.Contains(used, a) {
 				used = append(used, a)

@@ -246,8 +246,6 @@ func (x *index) changeCapacity(f *fields, onDemand bool) error {
 	switch {
 	case f.err != nil:
 		return f.err
-	case f.has("WarmThroughput") && !warmth:
-		return parameter("WarmThroughput must have at least one of ReadUnitsPerSecond or WriteUnitsPerSecond specified for index: %s", x.name)
 	case onDemand && (given || !limit && !warmth):
 		return parameter("The only Updates for index: %s when TableThroughputMode is PAY_PER_REQUEST can be to OnDemandThroughput, WarmThroughput", x.name)
 	case !given && !limit && !warmth:

@@ -103,15 +103,21 @@ func TestUpdateTable_MakesMostChangesOneAtATime(t *testing.T) {
 	})
 }
 
-// The service fails on these requests, each time.
+// The service fails on these requests, each time, if there is the table.
 func TestUpdateTable_FailsWithNothingInIt(t *testing.T) {
 	onTable(t, func(tb table) {
 		engines.Only(tb.T, engines.InProcess, noLimits)
 		for _, in := range []*dynamodb.UpdateTableInput{
 			{OnDemandThroughput: &types.OnDemandThroughput{}}, {WarmThroughput: &types.WarmThroughput{}},
+			{GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Update: &types.UpdateGlobalSecondaryIndexAction{
+				IndexName: ptr("ghost"), WarmThroughput: &types.WarmThroughput{ReadUnitsPerSecond: aws.Int64(13000)},
+			}}}},
 		} {
+			in.TableName = ptr("missing")
+			_, err := tb.UpdateTable(tb.ctx(), in)
+			require.ErrorContains(tb, err, "ResourceNotFoundException: Requested resource not found: Table: missing not found")
 			in.TableName = tb.name
-			_, err := tb.UpdateTable(tb.ctx(), in, func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+			_, err = tb.UpdateTable(tb.ctx(), in, func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
 			require.ErrorContains(tb, err, "InternalFailure")
 		}
 	})

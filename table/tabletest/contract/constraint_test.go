@@ -156,9 +156,37 @@ func TestConstraints_AreNamedTogether(t *testing.T) {
 				"Value 'NONE' at 'billingMode' failed to satisfy constraint: Member must satisfy enum value set: [PROVISIONED, PAY_PER_REQUEST]", anything,
 		},
 		{
-			"attribute of a time to live", "UpdateTimeToLive", `{"TableName":"TABLE","TimeToLiveSpecification":{"AttributeName":""}}`,
-			"2 validation errors detected: Value null at 'timeToLiveSpecification.enabled' failed to satisfy constraint: Member must not be null; " +
-				"Value '' at 'timeToLiveSpecification.attributeName' failed to satisfy constraint: Member must have length greater than or equal to 1", anything,
+			"attribute of a time to live", "UpdateTimeToLive", `{"TableName":"TABLE","TimeToLiveSpecification":{"AttributeName":"","Enabled":true}}`,
+			"1 validation error detected: Value '' at 'timeToLiveSpecification.attributeName' failed to satisfy constraint: Member must have length greater than or equal to 1", anything,
+		},
+		{
+			"nothing of a time to live", "UpdateTimeToLive", `{"TableName":"TABLE","TimeToLiveSpecification":{}}`,
+			"2 validation errors detected: Value null at 'timeToLiveSpecification.attributeName' failed to satisfy constraint: Member must not be null; " +
+				"Value null at 'timeToLiveSpecification.enabled' failed to satisfy constraint: Member must not be null", anything,
+		},
+		{
+			"nothing of a definition", "UpdateTable", `{"TableName":"TABLE","AttributeDefinitions":[{}],"DeletionProtectionEnabled":false}`,
+			"2 validation errors detected: Value null at 'attributeDefinitions.1.member.attributeType' failed to satisfy constraint: Member must not be null; " +
+				"Value null at 'attributeDefinitions.1.member.attributeName' failed to satisfy constraint: Member must not be null", anything,
+		},
+		{
+			"empty name of a table to describe", "DescribeTable", `{"TableName":""}`,
+			"2 validation errors detected: Value '' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 3; " +
+				"Value '' at 'tableName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+", anything,
+		},
+		{
+			"empty name of an index", "UpdateTable", `{"TableName":"TABLE","GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":""}}]}`,
+			"2 validation errors detected: Value '' at 'globalSecondaryIndexUpdates.1.member.delete.indexName' failed to satisfy constraint: Member must have length greater than or equal to 3; " +
+				"Value '' at 'globalSecondaryIndexUpdates.1.member.delete.indexName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+", anything,
+		},
+		{
+			"empty name where a list of tables begins", "ListTables", `{"ExclusiveStartTableName":""}`,
+			"2 validation errors detected: Value '' at 'exclusiveStartTableName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+; " +
+				"Value '' at 'exclusiveStartTableName' failed to satisfy constraint: Member must have length greater than or equal to 3", anything,
+		},
+		{
+			"empty key of the encryption", "UpdateTable", `{"TableName":"TABLE","SSESpecification":{"Enabled":true,"SSEType":"KMS","KMSMasterKeyId":""}}`,
+			"1 validation error detected: Value '' at 'sSESpecification.kMSMasterKeyId' failed to satisfy constraint: Member must have length greater than or equal to 1", anything,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

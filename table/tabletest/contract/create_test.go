@@ -42,6 +42,10 @@ func TestCreateTable_RefusesBadRequests(t *testing.T) {
 		},
 		{"a local index without a sort key of the table", request + `"AttributeDefinitions":[` + ab + `],` + onA + `,"LocalSecondaryIndexes":[` + index("one", onAB, all) + `]`, invalidParameter + "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex", ""},
 		{"a local index without a sort key", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[` + index("one", onA, all) + `]`, invalidParameter + "Index KeySchema does not have a range key for index: one", ""},
+		{
+			"a definition too many beside wrong indexes", request + `"AttributeDefinitions":[` + ab + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{}`) + `,` + index("one", onA, all+`,`+units) + `]`,
+			invalidParameter + "Some AttributeDefinitions are not used. AttributeDefinitions: [a, b], keys used: [a]", "Indexes must have a projection specified",
+		},
 		{"no indexes", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"GlobalSecondaryIndexes":[]`, invalidParameter + "List of GlobalSecondaryIndexes is empty", ""},
 		{"two indexes of one name", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"GlobalSecondaryIndexes":[` + index("one", onA, all) + `,` + index("one", onAB, all) + `]`, invalidParameter + "Duplicate index name: one", ""},
 		{"a local and a global index of one name", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[` + index("one", onAB, all) + `],"GlobalSecondaryIndexes":[` + index("one", onA, all) + `]`, invalidParameter + "Duplicate index name: one", ""},
@@ -87,6 +91,7 @@ func TestUpdateTable_RefusesBadRequests(t *testing.T) {
 		{"no index updates beside a change", `,"GlobalSecondaryIndexUpdates":[],"DeletionProtectionEnabled":true`, invalidParameter + "List of GlobalSecondaryIndexUpdates is empty", "-"},
 		{"an update of no kind", `,"GlobalSecondaryIndexUpdates":[{}]`, invalidParameter + "One of " + oneOf, "-"},
 		{"an update of two kinds", `,"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"gsi"},"Update":{"IndexName":"gsi"}}]`, invalidParameter + "Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object", "-"},
+		{"an update of an index to no warm throughput", `,"TableClass":"STANDARD","GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"ghost","WarmThroughput":{}}}]`, invalidParameter + "WarmThroughput must have at least one of ReadUnitsPerSecond or WriteUnitsPerSecond specified for index: ghost", "-"},
 		{"an update of a local index", `,"GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"lsi","OnDemandThroughput":{"MaxReadRequestUnits":5}}}]`, "Cannot update an index that is not a GlobalSecondaryIndex: lsi", "-"},
 		{"a deletion of a local index", `,"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"lsi"}}]`, "Cannot delete an index that is not a GlobalSecondaryIndex: lsi", "Cannot delete an index that is not a GlobalSecondaryIndex"},
 		{"a stream without a view", `,"StreamSpecification":{"StreamEnabled":true}`, invalidParameter + "If stream is being enabled then UpdateViewType is required", "Invalid StreamViewType"},

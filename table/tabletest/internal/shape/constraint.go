@@ -148,13 +148,22 @@ func (s *Shape) own(n *jsontree.Node, report func(string)) {
 	if s.resource && strings.HasPrefix(n.Text, "arn:") {
 		return
 	}
-	if s.resource && n.Text == "" { // neither an ARN nor a name
+	if s.resource && n.Text == "" && !s.control { // neither an ARN nor a name
 		report("Member must have length greater than or equal to 1")
 		return
 	}
-	if s.name && !isName(n.Text) && n.Text != "" {
+	if s.control {
+		s.bounds(n, report)
+	}
+	if s.name && (n.Text == "" || !isName(n.Text)) {
 		report(nameText)
 	}
+	if !s.control {
+		s.bounds(n, report)
+	}
+}
+
+func (s *Shape) bounds(n *jsontree.Node, report func(string)) {
 	if !s.hasLow && !s.hasHigh {
 		return
 	}

@@ -31,6 +31,7 @@ type Shape struct {
 	each     *Shape // constraints of each value of a dictionary, reported for the dictionary as a whole
 	terse    bool   // see Terse
 	resource bool   // see OrARN
+	control  bool   // see Control
 }
 
 // Field is one member of a structure.
@@ -103,6 +104,13 @@ func (s *Shape) Name() *Shape {
 // OrARN makes the shape accept the ARN of a resource instead of a name.
 func (s *Shape) OrARN() *Shape {
 	s.resource = true
+	return s
+}
+
+// Control marks a name in an operation on tables. These report the length of a name before its characters, and an empty name like any
+// other. Operations on items report an empty name or ARN as such.
+func (s *Shape) Control() *Shape {
+	s.control = true
 	return s
 }
 
