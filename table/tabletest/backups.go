@@ -18,11 +18,7 @@ type recovery struct {
 
 // backedUp returns the table of an operation on backups. These operations have their own error for a missing table.
 func (c *call) backedUp() (*table, error) {
-	t, err := c.table(&c.in)
-	if err != nil && c.in.err == nil {
-		return nil, fail(codeNoTable, "Table not found: %s", tableOfARN(c.in.text("TableName")))
-	}
-	return t, err
+	return c.tableOr(func(name string) *apiError { return fail(codeNoTable, "Table not found: %s", name) })
 }
 
 func describeContinuousBackups(c *call) ([]byte, error) {

@@ -33,7 +33,10 @@ func TestRecovery_DescribesTheTimesToWhichATableCanBeRestored(t *testing.T) {
 	set := func(enabled bool, days *int32) {
 		t.Helper()
 		out, err := c.UpdateContinuousBackups(t.Context(), &dynamodb.UpdateContinuousBackupsInput{
-			TableName: aws.String("app"), PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: &enabled, RecoveryPeriodInDays: days},
+			TableName: aws.String("app"),
+			PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{
+				PointInTimeRecoveryEnabled: &enabled, RecoveryPeriodInDays: days,
+			},
 		})
 		require.NoError(t, err)
 		assert.Equal(t, describe(), out.ContinuousBackupsDescription.PointInTimeRecoveryDescription)

@@ -26,16 +26,22 @@ func (c *call) table(in *fields) (*table, error) {
 }
 
 // tableItself is like table, but for operations on tables: their error for a missing table contains its name.
-func (c *call) tableItself() (*table, error) {
+func (c *call) tableItself() (*table, error) { return c.tableOr(errNoSuchTable) }
+
+// tableOr returns the table that the request names, or the error that missing returns for a table that is not there.
+func (c *call) tableOr(missing func(name string) *apiError) (*table, error) {
 	t, err := c.table(&c.in)
-	if err != nil && c.in.err == nil {
-		return nil, errNoSuchTable(tableOfARN(c.in.text("TableName")))
+	if err != nil && asAPI(err).code == codeNotFound {
+		return nil, missing(tableOfARN(c.in.text("TableName")))
 	}
 	return t, err
 }
 
-func (c *call) lookup(name string) (*table, error) {
-	name = tableOfARN(name)
+func (c *call) lookup(given string) (*table, error) {
+	if err := checkTableARN(given); err != nil {
+		return nil, err
+	}
+	name := tableOfARN(given)
 	c.noteTable(name)
 	t, ok := c.e.tables[name]
 	if !ok {

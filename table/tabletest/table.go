@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/shape"
 )
 
 // table is one table with its indexes. Engine.mu guards it.
@@ -52,6 +54,39 @@ func tableOfARN(name string) string {
 	}
 	return name
 }
+
+// checkTableARN refuses what begins like an ARN and is not that of a table in the engine's region and account. A name has no colon.
+func checkTableARN(given string) error {
+	if !strings.HasPrefix(given, "arn:") {
+		return nil
+	}
+	parts := strings.SplitN(given, ":", 6) // arn, partition, service, region, account, resource
+	if len(parts) < 6 || parts[2] != "dynamodb" {
+		return errNotARN()
+	}
+	kind, name, _ := strings.Cut(parts[5], "/")
+	switch {
+	case len(name) < minNameLength, len(name) > maxNameLength, !shape.IsName(name):
+		return errNotARN()
+	case parts[1] != "aws":
+		return invalid("1 validation error detected: Invalid AWS partition in '%s'", given)
+	case parts[3] != Region:
+		return invalid("1 validation error detected: Invalid AWS region in '%s'", given)
+	case kind != "table":
+		return invalid("1 validation error detected: Invalid resource type in '%s'", given)
+	case parts[4] != account:
+		return errForeign()
+	}
+	return nil
+}
+
+func errNotARN() *apiError {
+	return invalid("1 validation error detected: Valid ARN format is 'arn:<awsPartition>:<vendor>:<region>:<subscriber>:" +
+		"resourceType/resourceName'")
+}
+
+// errForeign returns the error for an ARN of another account.
+func errForeign() *apiError { return fail(codeDenied, "Access is denied") }
 
 // tableID returns an identifier in the service's form, a UUID.
 func tableID(n uint64) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }

@@ -109,7 +109,7 @@ func (c *call) resourceARN() (string, error) {
 	case parts[1] != "aws", parts[3] != Region, path[0] != "table", len(path) < 2 || path[1] == "":
 		return "", malformed
 	case parts[4] != account:
-		return "", fail(codeDenied, "User is not authorized to perform: dynamodb:%s on resource: %s", c.op, arn)
+		return "", errForeign()
 	}
 	return arn, nil
 }

@@ -108,7 +108,8 @@ func TestUpdateTable_FailsWithNothingInIt(t *testing.T) {
 	onTable(t, func(tb table) {
 		engines.Only(tb.T, engines.InProcess, noLimits)
 		for _, in := range []*dynamodb.UpdateTableInput{
-			{OnDemandThroughput: &types.OnDemandThroughput{}}, {WarmThroughput: &types.WarmThroughput{}},
+			{OnDemandThroughput: &types.OnDemandThroughput{}},
+			{WarmThroughput: &types.WarmThroughput{}},
 			{GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Update: &types.UpdateGlobalSecondaryIndexAction{
 				IndexName: ptr("ghost"), WarmThroughput: &types.WarmThroughput{ReadUnitsPerSecond: aws.Int64(13000)},
 			}}}},

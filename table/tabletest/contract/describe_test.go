@@ -319,7 +319,15 @@ func TestEncryption_IsUpdatingInTheAnswer(t *testing.T) {
 		var none *string
 		had := none
 		for _, spec := range []*types.SSESpecification{
-			{Enabled: aws.Bool(true)}, {Enabled: aws.Bool(true)}, {SSEType: types.SSETypeKms}, kms("alias/a"), kms("alias/a"), kms("alias/aws/dynamodb"), {Enabled: aws.Bool(false)}, kms("alias/a"), {},
+			{Enabled: aws.Bool(true)},
+			{Enabled: aws.Bool(true)},
+			{SSEType: types.SSETypeKms},
+			kms("alias/a"),
+			kms("alias/a"),
+			kms("alias/aws/dynamodb"),
+			{Enabled: aws.Bool(false)},
+			kms("alias/a"),
+			{},
 		} {
 			d := c.update(&dynamodb.UpdateTableInput{SSESpecification: spec})
 			assert.Equal(c, types.TableStatusActive, d.TableStatus)

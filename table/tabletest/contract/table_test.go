@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,4 +194,45 @@ func TestNumbers_ReturnInOneForm(t *testing.T) {
 			})
 		})
 	}
+}
+
+// DynamoDB Local takes the ARNs of all regions.
+func TestTables_AreNamedByTheirARN(t *testing.T) {
+	onTable(t, func(tb table) {
+		d, err := tb.DescribeTable(tb.ctx(), &dynamodb.DescribeTableInput{TableName: tb.name})
+		require.NoError(tb, err)
+		arn := *d.Table.TableArn
+		use := func(name string) []error {
+			_, described := tb.DescribeTable(tb.ctx(), &dynamodb.DescribeTableInput{TableName: &name})
+			_, got := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: &name, Key: key("b")})
+			_, batched := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+				name: {Keys: []map[string]types.AttributeValue{key("b")}},
+			}})
+			return []error{described, got, batched}
+		}
+		for _, err := range use(arn) {
+			require.NoError(tb, err)
+		}
+		for _, bad := range []string{
+			arn + "/index/gsi", arn + "/stream/2026-01-01T00:00:00.000", arn + "/", "arn:", "arn:aws:dynamodb",
+			strings.Replace(arn, "dynamodb", "s3", 1), strings.Replace(arn, *tb.name, "ab", 1),
+		} {
+			for _, err := range use(bad) {
+				require.ErrorContains(tb, err, "ValidationException", bad)
+			}
+		}
+		if tb.local() {
+			return
+		}
+		for old, replaced := range map[string][2]string{
+			":us-east-1:":    {":us-west-2:", "ValidationException: 1 validation error detected: Invalid AWS region in 'arn:aws:dynamodb:us-west-2:"},
+			"arn:aws:":       {"arn:aws-cn:", "ValidationException: 1 validation error detected: Invalid AWS partition in 'arn:aws-cn:"},
+			":table/":        {":global-table/", "ValidationException: 1 validation error detected: Invalid resource type in 'arn:aws:"},
+			":123456789012:": {":210987654321:", "AccessDeniedException: Access is denied"},
+		} {
+			for _, err := range use(strings.Replace(arn, old, replaced[0], 1)) {
+				require.ErrorContains(tb, err, replaced[1])
+			}
+		}
+	})
 }

@@ -103,7 +103,8 @@ func TestThroughput_ChangesOfAnIndexAreDated(t *testing.T) {
 // Recorded from the service: the answer to a change has the old units and numbers of decreases, but the time of the change.
 func TestUpdateTable_AnswersWithTheValuesThatItChanges(t *testing.T) {
 	index := func(name string, d *types.TableDescription) types.GlobalSecondaryIndexDescription {
-		return d.GlobalSecondaryIndexes[slices.IndexFunc(d.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool { return *g.IndexName == name })]
+		all := d.GlobalSecondaryIndexes
+		return all[slices.IndexFunc(all, func(g types.GlobalSecondaryIndexDescription) bool { return *g.IndexName == name })]
 	}
 	had := func(p *types.ProvisionedThroughputDescription, read, write, decreases int64) *types.ProvisionedThroughputDescription {
 		return &types.ProvisionedThroughputDescription{
@@ -112,7 +113,10 @@ func TestUpdateTable_AnswersWithTheValuesThatItChanges(t *testing.T) {
 		}
 	}
 	inProcess(t, "DynamoDB Local answers with the new values", provisionedIndexes, func(c created) {
-		d := c.update(&dynamodb.UpdateTableInput{ProvisionedThroughput: units(7, 6), GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{changeIndex("gsi", units(1, 4))}})
+		d := c.update(&dynamodb.UpdateTableInput{
+			ProvisionedThroughput:       units(7, 6),
+			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{changeIndex("gsi", units(1, 4))},
+		})
 		now := c.describe()
 		assert.Equal(c, had(now.ProvisionedThroughput, 5, 6, 0), d.ProvisionedThroughput)
 		assert.NotNil(c, d.ProvisionedThroughput.LastIncreaseDateTime)

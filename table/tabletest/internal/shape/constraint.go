@@ -155,7 +155,7 @@ func (s *Shape) own(n *jsontree.Node, report func(string)) {
 	if s.control {
 		s.bounds(n, report)
 	}
-	if s.name && (n.Text == "" || !isName(n.Text)) {
+	if s.name && (n.Text == "" || !IsName(n.Text)) {
 		report(nameText)
 	}
 	if !s.control {
@@ -232,7 +232,8 @@ func (s *Shape) size(n *jsontree.Node) (int, bool) {
 	return int(max(-bound, min(bound, v))), true
 }
 
-func isName(s string) bool {
+// IsName reports whether a text has only the characters of names of tables and indexes.
+func IsName(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
