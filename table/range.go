@@ -106,7 +106,7 @@ func rangeCond(r keys.Range, sk string) (cond Cond, drop string, err error) {
 		return Cond{}, "", fmt.Errorf("%w: a range on an index without a sort key", ErrInvalid)
 	case r.Hi != "" && r.Lo > r.Hi:
 		return Cond{}, "", fmt.Errorf("%w: the range of sort keys ends before it begins", ErrInvalid)
-	case r.Lo == r.Hi:
+	case r.Lo == r.Hi, r.Hi == "\x00": // only the empty text sorts before "\x00", and no key is empty
 		return Cond{}, "", errEmptyRange
 	case r.Hi == r.Lo+"\x00" && len(r.Lo) <= keys.MaxSK:
 		return Attr(sk).Equal(r.Lo), "", nil

@@ -26,6 +26,7 @@ func TestRange_BecomesAKeyCondition(t *testing.T) {
 		{"until", keys.Range{Hi: "k"}, "#0 < :0", "", nil},
 		{"between", keys.Range{Lo: "a", Hi: "k"}, "#0 BETWEEN :0 AND :1", "k", nil},
 		{"empty", keys.Range{Lo: "k", Hi: "k"}, "", "", errEmptyRange},
+		{"below every key", keys.Range{Hi: "\x00"}, "", "", errEmptyRange},
 		{"reversed", keys.Range{Lo: "k", Hi: "a"}, "", "", ErrInvalid},
 		{"longest key", keys.Range{Lo: long + "x", Hi: long + "x\x00"}, "#0 = :0", "", nil},
 		{"upper end too long", keys.Range{Lo: "a", Hi: "b" + long + "é"}, "#0 BETWEEN :0 AND :1", "b" + long[:len(long)-1] + "\x01", nil},
