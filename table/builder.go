@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/inside"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -213,7 +215,13 @@ func Encode(v any) (types.AttributeValue, error) {
 		return &types.AttributeValueMemberN{Value: strconv.FormatInt(v, 10)}, nil
 	case bool:
 		return &types.AttributeValueMemberBOOL{Value: v}, nil
+	case time.Time:
+		return encode(attrvalue.Moment(v))
 	}
+	return encode(v)
+}
+
+func encode(v any) (types.AttributeValue, error) {
 	if rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer && rv.IsNil() {
 		return nil, fmt.Errorf("%w: %T encodes to no value", ErrInvalid, v) // without calling its methods, which may not expect it
 	}

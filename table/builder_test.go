@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
@@ -139,4 +140,12 @@ func TestInvalidOperand_IsRefusedWithItsError(t *testing.T) {
 		_, _, b := expression(Cond{}, change)
 		require.ErrorIs(t, b.err, cause, name)
 	}
+}
+
+// An operand is compared with an attribute that package entity has written.
+func TestEncode_ATimeWithAnOffsetInSecondsIsThatMoment(t *testing.T) {
+	at := time.Date(1890, 2, 3, 4, 5, 6, 7, time.FixedZone("LMT", 1172))
+	av, err := Encode(at)
+	require.NoError(t, err)
+	require.Equal(t, &types.AttributeValueMemberS{Value: "1890-02-03T03:45:34.000000007Z"}, av)
 }

@@ -13,6 +13,7 @@
 // The differences from guregu/dynamo:
 //
 //   - A number that its field cannot hold is an error, at any depth. So are NaN and infinity.
+//   - A time whose offset from UTC has seconds is written in UTC, since its text would be of another moment.
 //   - An embedded struct does not occupy an attribute name. A field of that name is stored as well, and the struct is
 //     not written a second time if another field has its type.
 //   - Embedded structs are encoded and decoded at any depth. One that encodes itself is refused, and so is an embedded

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/guregu/dynamo/v2"
@@ -180,4 +181,28 @@ func TestStruct_WritesAndReadsGeneratedTypesLikeGuregus(t *testing.T) {
 	for _, what := range []string{"compile: error", "encode: equal", "decode: equal", "decode: error"} {
 		testkit.Met(t, o[what], what)
 	}
+}
+
+// Before about 1900, clocks differed from UTC by seconds too. RFC 3339 has no such offsets: the text would be of another moment.
+func TestCodec_ATimeWithAnOffsetInSecondsIsReadAsTheSameMoment(t *testing.T) {
+	type T struct {
+		At    time.Time
+		Ptr   *time.Time
+		Any   any
+		Set   []time.Time `dynamo:",set"`
+		Names map[time.Time]int
+	}
+	at := time.Date(1890, 2, 3, 4, 5, 6, 7, time.FixedZone("LMT", 1172))
+	v := T{at, &at, at, []time.Time{at}, map[time.Time]int{at: 1}}
+	c, err := codec.Compile(reflect.TypeFor[T]())
+	require.NoError(t, err)
+	item, err := c.Encode(reflect.ValueOf(&v).Elem(), 0)
+	require.NoError(t, err)
+	var back T
+	require.NoError(t, c.Decode(item, reflect.ValueOf(&back).Elem()))
+	require.Equal(t, at.UTC(), back.At.UTC())
+	require.Equal(t, at.UTC(), back.Ptr.UTC())
+	require.Equal(t, at.UTC().Format(time.RFC3339Nano), back.Any)
+	require.Equal(t, []time.Time{at.UTC()}, back.Set)
+	require.Equal(t, map[time.Time]int{at.UTC(): 1}, back.Names)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/guregu/dynamo/v2"
+
+	"github.com/mortise-go/mortise/internal/attrvalue"
 )
 
 // encodeFunc returns the attribute value of v, or nil to write nothing. depth is the number of lists and maps around v. fl
@@ -38,7 +40,7 @@ func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
 		return encodeValue, nil
 	case fl&unixTime != 0 && isTime(t):
 		return encodeUnix, nil
-	case fl&unixTime != 0 && t.Kind() == reflect.Pointer && isTime(t.Elem()):
+	case t.Kind() == reflect.Pointer && isTime(t.Elem()):
 		return c.pointer(t, fl)
 	case isTime(t):
 		return encodeTime, nil
@@ -121,7 +123,7 @@ func encodeText(m encoding.TextMarshaler, fl flags) (types.AttributeValue, error
 
 func encodeTime(v reflect.Value, _ flags, _ int) (types.AttributeValue, error) {
 	var buf [len(time.RFC3339Nano)]byte
-	text, err := timeOf(v).AppendText(buf[:0])
+	text, err := attrvalue.Moment(*timeOf(v)).AppendText(buf[:0])
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +313,14 @@ func keyText(v reflect.Value) (string, error) {
 	if isNil(v) {
 		return "", fmt.Errorf("%w: nil as a key or in a set", ErrKind)
 	}
-	text, err := as[encoding.TextMarshaler](v).MarshalText()
+	m := as[encoding.TextMarshaler](v)
+	switch at := m.(type) {
+	case time.Time:
+		m = attrvalue.Moment(at)
+	case *time.Time:
+		m = attrvalue.Moment(*at)
+	}
+	text, err := m.MarshalText()
 	return string(text), err
 }
 
