@@ -242,7 +242,7 @@ func (e *core) decodeInto(v reflect.Value, item table.Item) (attribute string, e
 	}
 	if p.ttl != nil {
 		at, err := integer(item[p.scheme.TTL])
-		if err != nil {
+		if err != nil && !isNull(item[p.scheme.TTL]) { // other programs write NULL for a row that never expires
 			return p.scheme.TTL, err
 		}
 		if at != 0 {
@@ -297,11 +297,18 @@ func integer(av types.AttributeValue) (int64, error) {
 	return 0, misfit(fmt.Errorf("%w: want a whole number", codec.ErrKind))
 }
 
-// expired reports whether a row is past its time to live.
+// expired reports whether a row is past its time to live. It evaluates the condition of hasExpired, so a time to live that is
+// no whole number counts too: other programs write fractions of a second.
 func (p *plan) expired(item table.Item, now time.Time) bool {
 	if p.ttl == nil {
 		return false
 	}
-	at, err := integer(item[p.scheme.TTL])
-	return err == nil && at > 0 && at <= now.Unix()
+	av := item[p.scheme.TTL]
+	at, err := integer(av)
+	if err == nil {
+		return at > 0 && at <= now.Unix()
+	}
+	n, ok := av.(*types.AttributeValueMemberN)
+	return ok && n != nil && compareKeys(table.Number, n.Value, "1") >= 0 &&
+		compareKeys(table.Number, n.Value, strconv.FormatInt(now.Unix(), 10)) <= 0
 }

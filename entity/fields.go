@@ -24,6 +24,7 @@ type field struct {
 	typ    reflect.Type
 	codec  *codec.Field // its encoder and decoder; nil for a field that is not encoded
 	unix   bool         // a time that is stored in whole seconds
+	ends   bool         // the time to live, which is stored in whole seconds, rounded up
 
 	natural *naturalKey // set if the attribute is a key of an index
 	home    *keyPlan    // for a field without an attribute: the index key that stores it
@@ -211,10 +212,14 @@ func (f *field) keyValue(v reflect.Value) (any, bool, error) {
 	return f.whole(part), ok, err
 }
 
-// whole truncates a time for a key to whole seconds if the attribute stores whole seconds. Otherwise the value that is
-// read from a row would give another key than the row has.
+// whole rounds a time for a key to whole seconds as the attribute does, if it stores whole seconds. Otherwise the value that
+// is read from a row would give another key than the row has.
 func (f *field) whole(part any) any {
-	if at, ok := part.(time.Time); ok && f.unix {
+	at, ok := part.(time.Time)
+	switch {
+	case ok && f.ends:
+		return ttlTime(at)
+	case ok && f.unix:
 		return at.Truncate(time.Second)
 	}
 	return part
