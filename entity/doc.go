@@ -102,7 +102,8 @@
 //     signed.
 //   - Atomic batches. [Entity.PutAll] can write some values and not others. [table.Table.BatchWrite] does not know sentinels.
 //   - Unknown attributes under Put. It replaces the whole row.
-//   - Unknown members of a struct within a row. A field is written whole, so members that T does not have are lost.
+//   - Unknown members of a struct within a row. A field is written whole, so members that T does not have are lost, and
+//     so are the digits of a number in an any that a float64 does not hold.
 //   - An exact count if T has no version. An [Add] whose answer was lost can count twice, except in a transaction.
 //   - Uniqueness of rows that are older than the constraint, until a write gives them another value.
 //   - Moving a unique value between two rows in one transaction ([ErrInvalid]). Use two.
