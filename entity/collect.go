@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/mortise-go/mortise/internal/toolkit"
-	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -114,12 +113,14 @@ func SkipUnknown() Sink {
 //
 // Cost: one query, a read unit per 4 KB of the whole collection; one request per MB.
 func Collect(ctx context.Context, t *table.Table, pk string, sinks ...Sink) error {
-	return CollectIn(ctx, t, pk, keys.Range{}, sinks...)
+	return CollectQuery(ctx, t, table.Query{PK: pk, Consistent: true}, sinks...)
 }
 
-// CollectIn is [Collect] for the rows whose sort keys are in a range, such as one of [keys.PrefixRange] or
-// [keys.Template.Range].
-func CollectIn(ctx context.Context, t *table.Table, pk string, sk keys.Range, sinks ...Sink) error {
+// CollectQuery is [Collect] for the rows of any query: a part of an item collection, such as a customer and the newest ten orders, or the
+// rows of several types in an index. The limit of the query counts expired rows, and rows that the sinks leave out, too.
+//
+// Cost: that of the query.
+func CollectQuery(ctx context.Context, t *table.Table, q table.Query, sinks ...Sink) error {
 	if err := checkSinks(t, sinks); err != nil {
 		return fmt.Errorf("entity: collect: %w", err)
 	}
@@ -128,7 +129,7 @@ func CollectIn(ctx context.Context, t *table.Table, pk string, sk keys.Range, si
 			return fmt.Errorf("entity: collect: sink %d: %w: an entity of table %s", i, ErrInvalid, name)
 		}
 	}
-	for item, err := range t.Query(ctx, table.Query{PK: pk, SK: sk, Consistent: true}) {
+	for item, err := range t.Query(ctx, q) {
 		if err != nil {
 			return fmt.Errorf("entity: collect: %w", err)
 		}

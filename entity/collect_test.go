@@ -53,7 +53,7 @@ func TestCollect_ReadsOn(t *testing.T) {
 	})
 }
 
-func TestCollectIn_ReadsARange(t *testing.T) {
+func TestCollectQuery_ReadsARange(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		parcels, stops := parcels(t, f)
@@ -72,13 +72,79 @@ func TestCollectIn_ReadsARange(t *testing.T) {
 			"nothing": {keys.PrefixRange("STORE"), nil}, "a part of a key": {keys.PrefixRange("STOP#00"), []int{1, 2}},
 		} {
 			var got []int
-			require.NoError(t, entity.CollectIn(ctx, f.Table, pk, c.in, entity.Each(stops, func(s Stop) error {
+			require.NoError(t, entity.CollectQuery(ctx, f.Table, table.Query{PK: pk, SK: c.in}, entity.Each(stops, func(s Stop) error {
 				got = append(got, s.Seq)
 				return nil
 			})), name)
 			assert.Equal(t, c.want, got, name)
 		}
-		assert.ErrorIs(t, entity.CollectIn(ctx, f.Table, pk, keys.Range{Lo: "b", Hi: "a"}, entity.SkipUnknown()), entity.ErrInvalid)
+		assert.ErrorIs(t, entity.CollectQuery(ctx, f.Table, table.Query{PK: pk, SK: keys.Range{Lo: "b", Hi: "a"}}, entity.SkipUnknown()), entity.ErrInvalid)
+	})
+}
+
+// Customer and Purchase share item collections, in the table and in an index.
+type Customer struct {
+	ID     string `dynamo:"-"`
+	Region string `dynamo:"region"`
+	Name   string `dynamo:"name"`
+}
+
+type Purchase struct {
+	Customer string    `dynamo:"-"`
+	At       time.Time `dynamo:"-"`
+	Region   string    `dynamo:"region"`
+	Total    int       `dynamo:"total"`
+}
+
+func TestCollectQuery_ReadsTheNewestOfAnIndexToo(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		customers := define(t, f.Table, entity.Spec[Customer]{
+			Type: "Customer", PK: "CUSTOMER#{id}", SK: "PURCHASE$", Indexes: []entity.Index[Customer]{{Name: "gsi1", PK: "REGION#{region}", SK: "~{id}"}},
+		})
+		purchases := define(t, f.Table, entity.Spec[Purchase]{
+			Type: "Purchase", PK: "CUSTOMER#{customer}", SK: "PURCHASE#{at:time-s}",
+			Indexes: []entity.Index[Purchase]{{Name: "gsi1", PK: "REGION#{region}", SK: "{at:time-s}#{customer}"}},
+		})
+		ctx, at := t.Context(), func(day int) time.Time { return time.Date(2026, 3, day, 12, 0, 0, 0, time.UTC) }
+		ann, bob := Customer{"1", "north", "Ann"}, Customer{"2", "north", "Bob"}
+		ops := []table.Op{customers.PutOp(ann), customers.PutOp(bob)}
+		for day := range 9 {
+			ops = append(ops, purchases.PutOp(Purchase{ann.ID, at(1 + day), "north", day}), purchases.PutOp(Purchase{bob.ID, at(11 + day), "south", day}))
+		}
+		require.NoError(t, f.Write(ctx, ops...))
+		region, err := f.Scheme().PKTemplate("REGION#{region}")
+		require.NoError(t, err)
+		north, err := region.Format(keys.Values{"region": "north"})
+		require.NoError(t, err)
+
+		for name, c := range map[string]struct {
+			query     table.Query
+			customers []Customer
+			totals    []int
+		}{
+			"a customer and the newest purchases": {
+				table.Query{PK: customers.Key(ann).PK, SK: keys.Range{Lo: "PURCHASE#"}, Descending: true, Limit: 3, Consistent: true}, []Customer{ann}, []int{8, 7},
+			},
+			"all of a region, newest first": {
+				table.Query{Index: "gsi1", PK: north, Descending: true, Limit: 4}, []Customer{bob, ann}, []int{8, 7},
+			},
+			"the purchases of some days": {
+				table.Query{Index: "gsi1", PK: north, SK: keys.Range{Hi: "2026-03-03"}}, nil, []int{0, 1},
+			},
+			"only large ones": {
+				table.Query{PK: customers.Key(bob).PK, Filter: table.Or(table.Attr("total").AtLeast(7), table.Attr("name").Exists())}, []Customer{bob}, []int{7, 8},
+			},
+		} {
+			var who []Customer
+			var totals []int
+			each := entity.Each(purchases, func(p Purchase) error { totals = append(totals, p.Total); return nil })
+			require.NoError(t, entity.CollectQuery(ctx, f.Table, c.query, entity.Into(customers, &who), each), name)
+			assert.Equal(t, c.customers, who, name)
+			assert.Equal(t, c.totals, totals, name)
+		}
+		err = entity.CollectQuery(ctx, f.Table, table.Query{Index: "gsi9", PK: "x"}, entity.SkipUnknown())
+		require.ErrorIs(t, err, table.ErrInvalid)
 	})
 }
 
@@ -148,8 +214,8 @@ func TestCollect_RefusesAnEntityOfAnotherTable(t *testing.T) {
 		pk := stops.Key(Stop{"1", 1, ""}).PK
 		var list []Stop
 		for name, err := range map[string]error{
-			"Collect":   entity.Collect(ctx, f.Table, pk, entity.SkipUnknown(), entity.Into(others, &list)),
-			"CollectIn": entity.CollectIn(ctx, f.Table, pk, keys.PrefixRange("STOP#"), entity.SkipUnknown(), entity.Into(others, &list)),
+			"Collect":      entity.Collect(ctx, f.Table, pk, entity.SkipUnknown(), entity.Into(others, &list)),
+			"CollectQuery": entity.CollectQuery(ctx, f.Table, table.Query{PK: pk}, entity.SkipUnknown(), entity.Into(others, &list)),
 		} {
 			require.ErrorIs(t, err, entity.ErrInvalid, name)
 			assert.ErrorContains(t, err, "sink 1", name)

@@ -35,7 +35,8 @@
 //	Query                rows of one partition key, in order, as an iterator
 //	Page                 a page of a query, with a Cursor for the next one
 //	Scan                 all rows of the type, in no order, optionally in parallel
-//	Collect, CollectIn   an item collection of several types with one query, each type into its sink
+//	Collect              an item collection of several types with one query, each type into its sink
+//	CollectQuery         the same for a part of it, in descending order, or for an index
 //	Sort                 a single row, such as a stream's image, into its sink
 //
 // # Encoding
@@ -130,7 +131,8 @@
 //	…Op                    nothing; the transaction counts each write twice
 //	Query, Page            1 request per page and shard; rows that are skipped count
 //	Scan                   the whole table or index
-//	Collect, CollectIn     1 consistent query
+//	Collect                1 consistent query
+//	CollectQuery           the query
 //	BatchGet               1 request per 100 rows; units as for Get
 //	PutAll                 as Put, for each value
 //	Sort                   nothing

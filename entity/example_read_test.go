@@ -173,19 +173,19 @@ func ExampleEntity_PutAll() {
 	// news true
 }
 
-func ExampleCollectIn() {
+// The newest rows come first.
+func ExampleCollectQuery() {
 	ctx := context.Background()
 	posts := newPosts(ctx, "oak", "ash", "elm")
-	pk := posts.Key(Post{Blog: "doors", No: 1}).PK
-	err := entity.CollectIn(ctx, posts.Table(), pk, keys.PrefixRange("POST#"), entity.Each(posts, func(p Post) error {
+	blog := table.Query{PK: posts.Key(Post{Blog: "doors", No: 1}).PK, SK: keys.PrefixRange("POST#"), Descending: true, Limit: 2}
+	err := entity.CollectQuery(ctx, posts.Table(), blog, entity.Each(posts, func(p Post) error {
 		fmt.Println(p.No, p.Text)
 		return nil
 	}))
 	fmt.Println(err)
 	// Output:
-	// 1 oak
-	// 2 ash
 	// 3 elm
+	// 2 ash
 	// <nil>
 }
 

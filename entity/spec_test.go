@@ -96,7 +96,7 @@ func TestAttributePrefix_RenamesAttributes(t *testing.T) {
 		assert.Equal(t, []Ticket{a}, collect(t, tickets.Query(ctx, keys.Values{"level": "low"}, entity.On("by-level"), entity.From("no", 3))))
 		assert.Equal(t, []Ticket{a}, collect(t, tickets.Scan(ctx, entity.Filter(tickets.Field("data").Contains("z")))))
 		var into []Ticket
-		require.NoError(t, entity.CollectIn(ctx, tbl, "shop/TENANT#acme", keys.PrefixRange("TICKET#"), entity.Into(tickets, &into)))
+		require.NoError(t, entity.CollectQuery(ctx, tbl, table.Query{PK: "shop/TENANT#acme", SK: keys.PrefixRange("TICKET#")}, entity.Into(tickets, &into)))
 		assert.Equal(t, []Ticket{a}, into)
 
 		require.NoError(t, tbl.Write(ctx, table.Update(tickets.Key(a), table.Attr("data").Set("another program's"))))

@@ -193,8 +193,8 @@ func calls() map[string]call {
 		"entity.Collect": simple(func(w *world, ctx context.Context) error {
 			return entity.Collect(ctx, w.table, key.PK, entity.SkipUnknown())
 		}),
-		"entity.CollectIn": simple(func(w *world, ctx context.Context) error {
-			return entity.CollectIn(ctx, w.table, key.PK, keys.Range{Lo: "A"}, entity.SkipUnknown())
+		"entity.CollectQuery": simple(func(w *world, ctx context.Context) error {
+			return entity.CollectQuery(ctx, w.table, table.Query{PK: key.PK, SK: keys.Range{Lo: "A"}}, entity.SkipUnknown())
 		}),
 
 		"lock.Client.Acquire":    simple(func(w *world, ctx context.Context) error { return first(w.locks.Acquire(ctx, target)) }),
