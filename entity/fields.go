@@ -237,7 +237,7 @@ func keyValue(v reflect.Value) (any, bool, error) {
 		t := v.Interface().(time.Time)
 		return t, !t.IsZero(), nil
 	}
-	if reflect.PointerTo(v.Type()).Implements(textMarshalerType) {
+	if makesText(v.Type()) {
 		// Call it on a copy: the method may have a pointer receiver, and change the value.
 		text, err := copyOf(v).Addr().Interface().(encoding.TextMarshaler).MarshalText()
 		if err != nil {
@@ -256,7 +256,7 @@ func keyType(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t != timeType && reflect.PointerTo(t).Implements(textMarshalerType) {
+	if makesText(t) {
 		return reflect.TypeFor[string]()
 	}
 	return t
@@ -267,7 +267,31 @@ func restorable(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t == timeType || !reflect.PointerTo(t).Implements(textMarshalerType) || reflect.PointerTo(t).Implements(textUnmarshalerType)
+	return !makesText(t) || reflect.PointerTo(t).Implements(textUnmarshalerType)
+}
+
+// keyPart converts a caller's value of the field for a key template. If the field's type makes its own text, a value without
+// such a method is converted to that type first, as Set does. A value that cannot be converted is taken as the text itself.
+func (f *field) keyPart(v any) (any, error) {
+	own := f.typ
+	for own.Kind() == reflect.Pointer {
+		own = own.Elem()
+	}
+	rv := reflect.ValueOf(v)
+	for rv.Kind() == reflect.Pointer && !rv.IsNil() {
+		rv = rv.Elem()
+	}
+	if rv.IsValid() && makesText(own) && !makesText(rv.Type()) {
+		if c, err := (&field{goName: f.goName, typ: own}).convert(rv.Interface()); err == nil {
+			v = c.Interface()
+		}
+	}
+	return plainValue(v)
+}
+
+// makesText reports whether values of a type make their own text for a key.
+func makesText(t reflect.Type) bool {
+	return t != timeType && reflect.PointerTo(t).Implements(textMarshalerType)
 }
 
 // plainValue converts a caller's value for a key template. It returns empty values unchanged; the template decides on them.

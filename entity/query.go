@@ -63,7 +63,8 @@ func (e *core) visible(item table.Item, r *reading) bool {
 
 // Query yields the rows of one partition key in the order of their sort keys, until the end, the limit, or the first
 // error, which is the last pair. match contains all fields of the partition key's template, and any number of the first
-// fields of the sort key's template. These are compared as a whole; see [Prefix] for the beginning of a text.
+// fields of the sort key's template. These are compared as a whole; see [Prefix] for the beginning of a text. If a field's
+// type has MarshalText, a value of another type is converted to it, as by [Set], or else taken as the text in the key.
 //
 // Rows of other types and expired rows are left out. A row that has the entity's key but an unknown type is a
 // *[ForeignTypeError]. An index is eventually consistent, so it can yield rows as they were some moments ago.
@@ -254,11 +255,11 @@ func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
 				if _, twice := list[i][tf.Name]; twice {
 					return nil, fmt.Errorf("%w: %q is given twice", ErrInvalid, tf.Name)
 				}
-				plain, err := plainValue(v)
+				part, err := k.refs[j].keyPart(v)
 				if err != nil {
 					return nil, err
 				}
-				list[i][tf.Name] = k.refs[j].whole(plain)
+				list[i][tf.Name] = k.refs[j].whole(part)
 				used = true
 			}
 		}
@@ -305,12 +306,12 @@ func (k *keyPlan) span(leading keys.Values, r reading) (keys.Range, error) {
 	var lo, hi any
 	var err error
 	if r.lo != nil {
-		if lo, err = plainValue(r.lo.value); err != nil {
+		if lo, err = k.refs[len(leading)].keyPart(r.lo.value); err != nil {
 			return keys.Range{}, err
 		}
 	}
 	if r.hi != nil {
-		if hi, err = plainValue(r.hi.value); err != nil {
+		if hi, err = k.refs[len(leading)].keyPart(r.hi.value); err != nil {
 			return keys.Range{}, err
 		}
 	}

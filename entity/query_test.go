@@ -1,6 +1,7 @@
 package entity_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -209,5 +210,62 @@ func TestCollect_SortsAnItemCollection(t *testing.T) {
 			}
 		}
 		assert.Equal(t, 1, n, "a query ends with the row that does not decode")
+	})
+}
+
+// Team stands in keys in lower case, whatever the case in which people write it.
+type Team string
+
+func (t Team) MarshalText() ([]byte, error) { return []byte(strings.ToLower(string(t))), nil }
+
+func (t *Team) UnmarshalText(b []byte) error {
+	*t = Team(b)
+	return nil
+}
+
+// Tier stands in keys as a word.
+type Tier int
+
+func (t Tier) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "tier-%d", int(t)), nil }
+
+func (t *Tier) UnmarshalText(b []byte) error {
+	_, err := fmt.Sscanf(string(b), "tier-%d", (*int)(t))
+	return err
+}
+
+func TestQuery_TakesValuesAsUpdateDoes(t *testing.T) {
+	type player struct {
+		ID   string `dynamo:"id"`
+		Team Team   `dynamo:"team"`
+		Tier Tier   `dynamo:"tier"`
+	}
+	engines.Run(t, func(t *testing.T, on *engines.Engine) {
+		ctx, tbl := t.Context(), newFixture(t, on).Table
+		players := define(t, tbl, entity.Spec[player]{
+			Type: "Player", PK: "PLAYER#{id}", SK: "PLAYER",
+			Indexes: []entity.Index[player]{{Name: "gsi1", PK: "TEAM#{team}", SK: "{tier}"}},
+		})
+		p, err := players.Create(ctx, player{ID: "1", Team: "blue", Tier: 1})
+		require.NoError(t, err)
+		p, err = players.Update(ctx, p, entity.Set("team", "Red"), entity.Set("tier", 3))
+		require.NoError(t, err)
+		team := "RED"
+		for _, match := range []keys.Values{
+			{"team": "Red"},
+			{"team": Team("Red")},
+			{"team": &team},
+			{"team": "red"},
+			{"team": "Red", "tier": 3},
+			{"team": "Red", "tier": Tier(3)},
+			{"team": "Red", "tier": "tier-3"},
+		} {
+			assert.Equal(t, []player{p}, collect(t, players.Query(ctx, match, entity.On("gsi1"))), "%v", match)
+		}
+		for _, bounds := range [][]entity.ReadOption{
+			{entity.From("tier", 3)}, {entity.From("tier", Tier(2)), entity.Until("tier", 4)}, {entity.Until("tier", "tier-4")},
+		} {
+			got := collect(t, players.Query(ctx, keys.Values{"team": "Red"}, append(bounds, entity.On("gsi1"))...))
+			assert.Equal(t, []player{p}, got)
+		}
 	})
 }

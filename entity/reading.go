@@ -163,9 +163,9 @@ func Until(field string, value any) ReadOption {
 // Prefix restricts a query to rows in which a field of the sort key begins with text: "Jo" finds "Joan". The field has
 // to follow those that match names, and text must not be empty. Prefix cannot be combined with [From] and [Until].
 //
-// In a key made by a template, the field's codec has to be string, raw, rest, key or idN. If the sort key of an index
-// is a field's own attribute, text is compared with the text in the row, also for a time: Prefix("placed", "2026-03").
-// Numbers have no prefix.
+// In a key made by a template, the field's codec has to be string, raw, rest, key or idN. If the field's type has
+// MarshalText, text is compared with what that returned. If the sort key of an index is a field's own attribute, text is
+// compared with the text in the row, also for a time: Prefix("placed", "2026-03"). Numbers have no prefix.
 func Prefix(field, text string) ReadOption {
 	return func(r *reading) error {
 		r.given |= optPrefix
