@@ -168,7 +168,7 @@ func (f *field) convert(v any) (reflect.Value, error) {
 
 func sameClass(a, b reflect.Kind) bool {
 	numeric := func(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Float64 && k != reflect.Uintptr }
-	return numeric(a) && numeric(b) || a == reflect.String && b == reflect.String
+	return numeric(a) && numeric(b) || a == b && (a == reflect.String || a == reflect.Bool)
 }
 
 func negative(v reflect.Value) bool {

@@ -3,6 +3,7 @@ package entity_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -233,21 +234,33 @@ func (t *Tier) UnmarshalText(b []byte) error {
 	return err
 }
 
+// Active stands in keys as a word.
+type Active bool
+
+func (a Active) MarshalText() ([]byte, error) { return strconv.AppendBool(nil, bool(a)), nil }
+
+func (a *Active) UnmarshalText(b []byte) (err error) {
+	active, err := strconv.ParseBool(string(b))
+	*a = Active(active)
+	return err
+}
+
 func TestQuery_TakesValuesAsUpdateDoes(t *testing.T) {
 	type player struct {
 		ID   string `dynamo:"id"`
 		Team Team   `dynamo:"team"`
 		Tier Tier   `dynamo:"tier"`
+		Here Active `dynamo:"here"`
 	}
 	engines.Run(t, func(t *testing.T, on *engines.Engine) {
 		ctx, tbl := t.Context(), newFixture(t, on).Table
 		players := define(t, tbl, entity.Spec[player]{
 			Type: "Player", PK: "PLAYER#{id}", SK: "PLAYER",
-			Indexes: []entity.Index[player]{{Name: "gsi1", PK: "TEAM#{team}", SK: "{tier}"}},
+			Indexes: []entity.Index[player]{{Name: "gsi1", PK: "TEAM#{team}", SK: "{tier}#{here}"}},
 		})
 		p, err := players.Create(ctx, player{ID: "1", Team: "blue", Tier: 1})
 		require.NoError(t, err)
-		p, err = players.Update(ctx, p, entity.Set("team", "Red"), entity.Set("tier", 3))
+		p, err = players.Update(ctx, p, entity.Set("team", "Red"), entity.Set("tier", 3), entity.Set("here", true))
 		require.NoError(t, err)
 		team := "RED"
 		for _, match := range []keys.Values{
@@ -258,6 +271,9 @@ func TestQuery_TakesValuesAsUpdateDoes(t *testing.T) {
 			{"team": "Red", "tier": 3},
 			{"team": "Red", "tier": Tier(3)},
 			{"team": "Red", "tier": "tier-3"},
+			{"team": "Red", "tier": 3, "here": true},
+			{"team": "Red", "tier": 3, "here": Active(true)},
+			{"team": "Red", "tier": 3, "here": "true"},
 		} {
 			assert.Equal(t, []player{p}, collect(t, players.Query(ctx, match, entity.On("gsi1"))), "%v", match)
 		}
