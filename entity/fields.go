@@ -270,19 +270,19 @@ func restorable(t reflect.Type) bool {
 	return !makesText(t) || reflect.PointerTo(t).Implements(textUnmarshalerType)
 }
 
-// keyPart converts a caller's value of the field for a key template. If the field's type makes its own text, a value without
-// such a method is converted to that type first, as Set does. A value that cannot be converted is taken as the text itself.
+// keyPart converts a caller's value for a key template: to the field's type, as Set does, and then as keyValue does. A value that
+// cannot be converted is left to the template: it can be a bound outside of the type's range, or the text that the type makes.
 func (f *field) keyPart(v any) (any, error) {
-	own := f.typ
-	for own.Kind() == reflect.Pointer {
-		own = own.Elem()
+	own := field{goName: f.goName, typ: f.typ}
+	for own.typ.Kind() == reflect.Pointer {
+		own.typ = own.typ.Elem()
 	}
 	rv := reflect.ValueOf(v)
 	for rv.Kind() == reflect.Pointer && !rv.IsNil() {
 		rv = rv.Elem()
 	}
-	if rv.IsValid() && makesText(own) && !makesText(rv.Type()) {
-		if c, err := (&field{goName: f.goName, typ: own}).convert(rv.Interface()); err == nil {
+	if rv.IsValid() && !makesText(rv.Type()) {
+		if c, err := own.convert(rv.Interface()); err == nil {
 			v = c.Interface()
 		}
 	}

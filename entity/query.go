@@ -63,8 +63,9 @@ func (e *core) visible(item table.Item, r *reading) bool {
 
 // Query yields the rows of one partition key in the order of their sort keys, until the end, the limit, or the first
 // error, which is the last pair. match contains all fields of the partition key's template, and any number of the first
-// fields of the sort key's template. These are compared as a whole; see [Prefix] for the beginning of a text. If a field's
-// type has MarshalText, a value of another type is converted to it, as by [Set], or else taken as the text in the key.
+// fields of the sort key's template. These are compared as a whole; see [Prefix] for the beginning of a text. Values are
+// converted to the types of their fields, as by [Set]. If a type has MarshalText, a string that cannot be converted is taken
+// as the text in the key.
 //
 // Rows of other types and expired rows are left out. A row that has the entity's key but an unknown type is a
 // *[ForeignTypeError]. An index is eventually consistent, so it can yield rows as they were some moments ago.

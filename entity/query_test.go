@@ -247,20 +247,25 @@ func (a *Active) UnmarshalText(b []byte) (err error) {
 
 func TestQuery_TakesValuesAsUpdateDoes(t *testing.T) {
 	type player struct {
-		ID   string `dynamo:"id"`
-		Team Team   `dynamo:"team"`
-		Tier Tier   `dynamo:"tier"`
-		Here Active `dynamo:"here"`
+		ID   string  `dynamo:"id"`
+		Team Team    `dynamo:"team"`
+		Tier Tier    `dynamo:"tier"`
+		Here Active  `dynamo:"here"`
+		Rate float64 `dynamo:"rate"`
+		Rank uint8   `dynamo:"rank"`
 	}
 	engines.Run(t, func(t *testing.T, on *engines.Engine) {
 		ctx, tbl := t.Context(), newFixture(t, on).Table
 		players := define(t, tbl, entity.Spec[player]{
 			Type: "Player", PK: "PLAYER#{id}", SK: "PLAYER",
-			Indexes: []entity.Index[player]{{Name: "gsi1", PK: "TEAM#{team}", SK: "{tier}#{here}"}},
+			Indexes: []entity.Index[player]{
+				{Name: "gsi1", PK: "TEAM#{team}", SK: "{tier}#{here}"},
+				{Name: "gsi2", PK: "RANK#{rank:uint3}", SK: "{rate:float}"},
+			},
 		})
 		p, err := players.Create(ctx, player{ID: "1", Team: "blue", Tier: 1})
 		require.NoError(t, err)
-		p, err = players.Update(ctx, p, entity.Set("team", "Red"), entity.Set("tier", 3), entity.Set("here", true))
+		p, err = players.Update(ctx, p, entity.Set("team", "Red"), entity.Set("tier", 3), entity.Set("here", true), entity.Set("rate", 2), entity.Set("rank", 7.0))
 		require.NoError(t, err)
 		team := "RED"
 		for _, match := range []keys.Values{
@@ -283,5 +288,11 @@ func TestQuery_TakesValuesAsUpdateDoes(t *testing.T) {
 			got := collect(t, players.Query(ctx, keys.Values{"team": "Red"}, append(bounds, entity.On("gsi1"))...))
 			assert.Equal(t, []player{p}, got)
 		}
+		for _, match := range []keys.Values{{"rank": 7}, {"rank": 7.0}, {"rank": uint8(7), "rate": 2}} {
+			assert.Equal(t, []player{p}, collect(t, players.Query(ctx, match, entity.On("gsi2"))), "%v", match)
+		}
+		bounds := []entity.ReadOption{entity.On("gsi2"), entity.From("rate", 2), entity.Until("rate", 3)}
+		assert.Equal(t, []player{p}, collect(t, players.Query(ctx, keys.Values{"rank": 7}, bounds...)))
+		assert.Empty(t, collect(t, players.Query(ctx, keys.Values{"rank": 700}, bounds...)), "the key of no row")
 	})
 }
