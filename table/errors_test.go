@@ -274,6 +274,10 @@ func keyCalls(tbl *table.Table) map[string]func(context.Context) error {
 		return tbl.Write(ctx, table.Update(k, table.Attr("v").Set(1)), table.Delete(other))
 	}
 	calls["batch put"] = func(ctx context.Context) error { return tbl.BatchWrite(ctx, []table.Op{table.Put(tbl.KeyItem(k))}) }
+	calls["scan, and find nothing on the first page"] = func(ctx context.Context) error {
+		_, err := tbl.ScanPage(ctx, table.Scan{PageSize: 1, Filter: table.Attr("none").Exists()})
+		return err
+	}
 	calls["query a range"] = func(ctx context.Context) error {
 		_, err := tbl.QueryPage(ctx, table.Query{PK: "p", SK: keys.Range{Lo: "a", Hi: "b"}})
 		return err

@@ -187,19 +187,23 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 	})
 	if err == nil {
-		err = t.keyed("Query", page.Items)
+		err = t.keyed("Query", page)
 	}
 	return page, err
 }
 
-// keyed checks that the first item has the key attributes of the schema. A query or scan sends no complete key, so DynamoDB may not
-// notice that the table has other keys.
-func (t *Table) keyed(operation string, items []Item) error {
-	if len(items) == 0 {
+// keyed checks that the first item has the key attributes of the schema or, on a page without items, the position after it. A query or
+// scan sends no complete key, so DynamoDB may not notice that the table has other keys.
+func (t *Table) keyed(operation string, page Page) error {
+	item := page.Next
+	if len(page.Items) > 0 {
+		item = page.Items[0]
+	}
+	if item == nil {
 		return nil
 	}
 	for _, name := range []string{t.scheme.PK, t.scheme.SK} {
-		if _, err := keyAttribute(items[0], name); err != nil {
+		if _, err := keyAttribute(item, name); err != nil {
 			return wrap(operation, t.schema.Name, fmt.Errorf("%w: its items have other keys than %s and %s", ErrSchema, t.scheme.PK, t.scheme.SK))
 		}
 	}
@@ -341,7 +345,7 @@ func (t *Table) ScanPage(ctx context.Context, s Scan) (Page, error) {
 		return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 	})
 	if err == nil {
-		err = t.keyed("Scan", page.Items)
+		err = t.keyed("Scan", page)
 	}
 	return page, err
 }
