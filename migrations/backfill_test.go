@@ -223,6 +223,21 @@ func TestBackfill_ReportsBadItems(t *testing.T) {
 	}
 }
 
+// Small items of one transaction can become larger than what a request may have, 16 MB.
+func TestBackfill_ExactItemsGrow(t *testing.T) {
+	contract(t, func(ctx context.Context, w *world) {
+		const items = 50
+		w.fill(items)
+		var p migrations.Progress
+		_, err := w.migrator(backfill(migrations.Backfill{Exact: true, Segments: 1, Filter: only(), Transform: func(_ context.Context, item table.Item) (table.Item, error) {
+			item["large"] = text(strings.Repeat("x", 370_000))
+			return item, nil
+		}}, &p)).Up(ctx)
+		require.NoError(w, err)
+		assert.EqualValues(w, items, p.Changed)
+	})
+}
+
 // A nil pointer in an attribute is the author's mistake, and names the item and the attribute. In a dry run, too.
 func TestBackfill_RefusesANilValue(t *testing.T) {
 	for name, do := range map[string]func(item table.Item){

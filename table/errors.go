@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -201,6 +202,10 @@ func kindOf(err error) error {
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) {
 		return kindOfReasons(canceled.CancellationReasons)
+	}
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) && response.HTTPStatusCode() == http.StatusRequestEntityTooLarge {
+		return ErrInvalid // over 16 MB; the answer has no code
 	}
 	var api smithy.APIError
 	if errors.As(err, &api) {

@@ -347,6 +347,20 @@ func TestErrInvalid_OfValuesThatDoNotFitAnIndex(t *testing.T) {
 	})
 }
 
+// A request over 16 MB is refused without an error code.
+func TestErrInvalid_OfARequestThatIsTooLarge(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		ops := make([]table.Op, 50)
+		for i := range ops {
+			ops[i] = table.Put(f.item("p", fmt.Sprint(i), "v", strings.Repeat("x", 380_000)))
+		}
+		err := f.Write(t.Context(), ops...)
+		require.ErrorIs(t, err, table.ErrInvalid)
+		assert.False(t, table.MayBeApplied(err))
+	})
+}
+
 // cancelling refuses every transaction for a reason that its second action gives.
 type cancelling struct{ code, message string }
 
