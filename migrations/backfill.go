@@ -42,7 +42,8 @@ type Backfill struct {
 
 	// Reads names attributes on which Transform depends even if an item does not have them. If one is added between the
 	// read and the write, the item is transformed again. Attributes that an item has are compared in any case, up to
-	// 140 in all, or 100 with a Filter. At most 100 names. It is not needed if all writers count a version. Defaults to none.
+	// 140 in all, or 100 with a Filter (fewer if it is large). At most 100 names. It is not needed if all writers count a
+	// version. Defaults to none.
 	Reads []string
 
 	// Segments is the number of parts of the table that are read concurrently, each with its own position: 1 to 1000.
@@ -121,8 +122,8 @@ func (b *Backfill) check() error {
 //
 // Items that are created while it runs can be missed: deploy an application that writes the new form first. Two changes
 // between the read and the write of an item are not noticed. One is a new attribute. The other is a change of an
-// attribute that Transform leaves unchanged, if more than 140 would have to be compared (100 with a Filter). Both survive the write. Use
-// Reads to notice them.
+// attribute that Transform leaves unchanged, if more than 140 would have to be compared (100 with a Filter, fewer if it is large). Both
+// survive the write. Use Reads to notice them.
 //
 // Cost: a consistent scan of the table, a write for each item that changes (two with Exact), and a guarded write per
 // page. For each write that another program's change has prevented, one more; with a Filter, two more.

@@ -57,11 +57,11 @@ type shape struct {
 // The maximum number of attributes in a condition. DynamoDB allows 300 operators and 4 KB per expression.
 const (
 	maxCompared         = 140
-	maxComparedFiltered = 100 // if the condition contains a Filter, too
+	maxComparedFiltered = 100 // if the condition contains a Filter, too; a large Filter leaves less room
 )
 
 // newShape returns the shape of the difference between an item and its new state. The write requires that the filter
-// holds and that all attributes are unchanged. If those are too many, it compares only those that change, Reads and the version.
+// holds and that all attributes are unchanged. If those do not fit, it compares only those that change, Reads and the version.
 func newShape(t *table.Table, spec *Backfill, item, next table.Item) (*shape, error) {
 	scheme, s := t.Scheme(), &shape{had: len(item), has: len(next)}
 	conds := []table.Cond{table.Attr(scheme.PK).Exists()}
@@ -87,14 +87,31 @@ func newShape(t *table.Table, spec *Backfill, item, next table.Item) (*shape, er
 	if !spec.Filter.IsZero() { // the Filter takes up a part of the condition
 		most = maxComparedFiltered
 	}
-	switch must := len(conds) + weighty; {
-	case must > maxCompared:
+	must := len(conds) + weighty
+	if must > maxCompared {
 		return nil, fmt.Errorf("%w: %d attributes to change, or of Reads, at most %d fit into a condition", ErrInvalid, must-1, maxCompared-1)
-	case must+len(s.attributes)-weighty <= most:
-		for i := range s.attributes {
-			s.attributes[i].compared = true
-		}
 	}
+	if must+len(s.attributes)-weighty <= most {
+		if whole := s.withAll(); whole.prepare(t, conds, spec.Filter) == nil {
+			return whole, nil
+		} // a large Filter leaves less room
+	}
+	return s, s.prepare(t, conds, spec.Filter)
+}
+
+// withAll returns a copy of s that compares all attributes.
+func (s *shape) withAll() *shape {
+	all := *s
+	all.attributes = slices.Clone(s.attributes)
+	for i := range all.attributes {
+		all.attributes[i].compared = true
+	}
+	return &all
+}
+
+// prepare builds the expressions. The Filter is a condition, too, since it can depend on attributes that another program adds meanwhile.
+func (s *shape) prepare(t *table.Table, conds []table.Cond, filter table.Cond) (err error) {
+	conds = slices.Clip(conds)
 	var changes []table.Change
 	param := func() table.Operand {
 		s.params++
@@ -115,10 +132,8 @@ func newShape(t *table.Table, spec *Backfill, item, next table.Item) (*shape, er
 			changes = append(changes, at.Remove())
 		}
 	}
-	// The Filter is a condition, too, since it can depend on attributes that another program adds meanwhile.
-	var err error
-	s.prepared, err = t.Inside(inside.Key{}).Prepare(table.Update(keys.Key{}, changes...).If(append(conds, spec.Filter)...))
-	return s, err
+	s.prepared, err = t.Inside(inside.Key{}).Prepare(table.Update(keys.Key{}, changes...).If(append(conds, filter)...))
+	return err
 }
 
 // fits reports whether an item and its new state, under the same key, have this shape.

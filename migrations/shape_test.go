@@ -116,3 +116,31 @@ func TestShape_WideItemsLeaveRoomForTheFilter(t *testing.T) {
 		})
 	}
 }
+
+// A Filter can take up most of what DynamoDB allows for the condition: 300 operators, or 4 KB. Then fewer attributes are compared.
+func TestShape_ALargeFilterLeavesLessRoom(t *testing.T) {
+	for name, is := range map[string]func(pk string) table.Cond{
+		"operators": func(pk string) table.Cond { return table.Attr("pk").Equal(pk) },
+		"size":      func(pk string) table.Cond { return table.Attr("pk").HasPrefix(pk) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			modes(t, func(ctx context.Context, w *world, exact bool) {
+				item := w.table.KeyItem(itemKey(1))
+				for i := range 90 {
+					item[fmt.Sprint("attribute ", i)] = num(int64(i))
+				}
+				require.NoError(w, w.table.Write(ctx, table.Put(item)))
+				conds := make([]table.Cond, 140)
+				for i := range conds {
+					conds[i] = is(itemKey(i).PK)
+				}
+				var p migrations.Progress
+				_, err := w.migrator(backfill(migrations.Backfill{Transform: increment, Exact: exact, Filter: table.Or(conds...)}, &p)).Up(ctx)
+				require.NoError(w, err)
+				assert.EqualValues(w, 1, p.Changed)
+				item["m"] = num(1)
+				assert.True(w, attrvalue.SameItem(item, w.get(itemKey(1))))
+			})
+		})
+	}
+}

@@ -29,6 +29,8 @@ type builder struct {
 	prepared *prepared // set while an operation is prepared: it records the values and parameters
 	params   []any     // parameters of a prepared operation that was changed, so that its expressions are built anew
 
+	operators int // number of operators and functions of conditions, as DynamoDB counts them
+
 	changing bool // an update is being written, not a condition
 	depth    int  // number of functions and sums around the operand that is being written
 }
@@ -169,6 +171,7 @@ func (b *builder) value(v any) {
 }
 
 func (b *builder) call(name string, args []*Operand) {
+	b.operators++
 	b.text(name)
 	b.text("(")
 	b.depth++

@@ -146,6 +146,12 @@ func combine(kind condKind, conds []Cond) Cond {
 
 func (c *Cond) write(b *builder) {
 	switch c.kind {
+	case andCond, orCond:
+		b.operators += len(c.subs) - 1
+	case compareCond, betweenCond, inCond, callCond, notCond:
+		b.operators++
+	}
+	switch c.kind {
 	case noCond:
 	case emptyCond:
 		b.fail("a condition made of nothing: Or without members, or Not of none")

@@ -27,6 +27,13 @@ type preparedValue struct {
 	param  int                  // index of the parameter; -1 for a constant
 }
 
+// DynamoDB's limits of an expression. A prepared operation checks them for its condition before anything is sent, so that its author
+// can choose another one.
+const (
+	maxExpression = 4096 // bytes
+	maxOperators  = 300
+)
+
 // prepare implements [inside.Table.Prepare].
 func prepare(op Op) (inside.Prepared[Op], error) {
 	if op.err != nil {
@@ -40,6 +47,9 @@ func prepare(op Op) (inside.Prepared[Op], error) {
 	e := op.write(&b)
 	if b.err != nil {
 		return nil, fmt.Errorf("table: prepare: %w", b.err)
+	}
+	if e.condition != nil && len(*e.condition) > maxExpression || e.operators > maxOperators {
+		return nil, fmt.Errorf("table: prepare: %w: a condition of more than %d bytes or %d operators", ErrInvalid, maxExpression, maxOperators)
 	}
 	p.condition, p.update, p.names = e.condition, e.update, e.names
 	return p.on, nil
@@ -61,6 +71,7 @@ type expressions struct {
 	update    *string // nil unless the operation is an update
 	names     map[string]string
 	values    Item
+	operators int // in the condition
 }
 
 // expressions builds the expressions or, if they are prepared, adds the values of the parameters.
@@ -92,7 +103,7 @@ func (o *Op) expressions() (expressions, error) {
 // write writes the condition, then the changes. The order is fixed, since placeholders are numbered in the order of writing.
 func (o *Op) write(b *builder) expressions {
 	o.cond.write(b)
-	e := expressions{condition: b.take()}
+	e := expressions{condition: b.take(), operators: b.operators}
 	if o.kind == updateOp {
 		writeChanges(b, o.changes)
 		e.update = b.take()

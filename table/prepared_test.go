@@ -1,12 +1,13 @@
 package table_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 
-	"github.com/mortise-go/mortise/internal/inside"
-
 	"github.com/mortise-go/mortise/internal/attrvalue"
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/internal/inside"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -105,4 +106,41 @@ func TestPrepared_RefusesWhatCannotBeSent(t *testing.T) {
 	none, err := tbl.Inside(inside.Key{}).Prepare(table.Update(keys.Key{}))
 	require.NoError(t, err)
 	require.ErrorIs(t, tbl.Write(ctx, none(key)), table.ErrInvalid, "no changes")
+}
+
+// A condition over 300 operators or 4 KB is refused by Prepare exactly if DynamoDB refuses it.
+func TestPrepared_RefusesALargeConditionAsDynamoDBDoes(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		n := table.Attr("n")
+		for name, one := range map[string]table.Cond{
+			"equal": n.Equal(1), "in": n.In(1, 2, 3), "between": n.Between(1, 2), "not": table.Not(n.Equal(1)), "size": n.Size().Equal(1),
+			"exists": n.Exists(), "and": table.And(n.Equal(1), n.Exists()), "text": n.HasPrefix("a"),
+		} {
+			refused := 0
+			for size := 60; size <= 160; size++ {
+				conds := make([]table.Cond, size)
+				for i := range conds {
+					conds[i] = one
+				}
+				op := table.Update(keys.NewKey("a", "b"), n.Set(1)).If(table.Or(table.Or(conds...), table.Attr("PartKey").NotExists()))
+				_, err := f.Inside(inside.Key{}).Prepare(op)
+				if err == nil && size%10 > 0 && refused == 0 {
+					continue
+				}
+				sent := f.Write(t.Context(), op)
+				if errors.Is(sent, table.ErrCondition) {
+					sent = nil
+				}
+				require.Equal(t, sent == nil, err == nil, "%s, %d: %v, %v", name, size, err, sent)
+				if err != nil {
+					require.ErrorIs(t, err, table.ErrInvalid)
+					if refused++; refused > 2 {
+						break
+					}
+				}
+			}
+			assert.Positive(t, refused, name)
+		}
+	})
 }
