@@ -185,7 +185,8 @@ func (c *call) parse(args []string) error {
 		args, c.argv = args[:i], args[i+1:]
 	}
 	args = c.takeBeside(args)
-	for f := c.flagSet(); ; {
+	f := c.flagSet()
+	for {
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 			c.operands = []string{name}
 			c.command = find("help")
@@ -197,6 +198,15 @@ func (c *call) parse(args []string) error {
 			break
 		}
 		c.operands, args = append(c.operands, args[0]), args[1:]
+	}
+	var empty error // for example from a variable that is not set
+	f.Visit(func(f *flag.Flag) {
+		if text, ok := f.Value.(flag.Getter); ok && text.Get() == "" {
+			empty = usagef("--%s: empty", f.Name)
+		}
+	})
+	if empty != nil {
+		return empty
 	}
 	return c.check()
 }

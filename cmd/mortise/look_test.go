@@ -221,6 +221,12 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 		require.ErrorIs(b, next.Write(b.Context(), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))), lock.ErrLost)
 		assert.Contains(b, b.run("show report").stdout, "the last change took it by force: test")
 
+		// The ticket comes from a variable that is not set: not whoever holds it is meant.
+		held = b.acquire(report)
+		o = b.run("force report --yes --ticket=")
+		assert.Equal(b, outcome{2, "", "mortise force: --ticket: empty (mortise help force explains)\n"}, o)
+		require.NoError(b, held.Write(b.Context(), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))))
+
 		// A row that is not in order.
 		key := keys.NewKey("LOCK#broken", "LOCK#broken")
 		broken := b.acquire(lock.Name("broken"))
@@ -278,6 +284,8 @@ func TestSettings_FlagsEnvironmentFile(t *testing.T) {
 		{"show a --beside b c", "", "both a NAME and --beside"},
 		{"show --beside b", "", "want two values"},
 		{"ls --frobnicate", "", "frobnicate"},
+		{"ls --engine demo --in=", "", "--in: empty"},
+		{"ls --engine demo --table=", envTable + "=app", "--table: empty"},
 		{"watch --every 1ms --engine demo", "", "want at least 500ms"},
 		{"write", "", "want FILE.json"},
 		{"write x.json", "", "no lock to write under"},
