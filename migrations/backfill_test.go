@@ -203,8 +203,13 @@ func TestBackfill_ReportsBadItems(t *testing.T) {
 					return increment(ctx, item)
 				}
 				var p migrations.Progress
-				m := w.migrator(backfill(migrations.Backfill{Transform: do, Exact: exact, Segments: 1, Filter: only()}, &p))
-				_, err := m.Up(ctx)
+				b := migrations.Backfill{Transform: do, Exact: exact, Segments: 1, Filter: only()}
+				m := w.migrator(backfill(b, &p))
+				preview, err := m.DryRun(ctx, b, items)
+				require.NoError(w, err)
+				assert.EqualValues(w, 1, preview.Failed, "a dry run finds it, too")
+				assert.EqualValues(w, items-1, preview.Changes)
+				_, err = m.Up(ctx)
 				require.ErrorIs(w, err, c.want)
 				var failed *migrations.ItemError
 				require.ErrorAs(w, err, &failed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/table"
 )
@@ -12,7 +13,7 @@ import (
 type Preview struct {
 	Seen    int64    // items read
 	Changes int64    // items that would be written
-	Failed  int64    // items for which Transform returned an error
+	Failed  int64    // items for which Transform returned an error, or something that cannot be written
 	Samples []Sample // first items that would be written, or that failed
 }
 
@@ -46,6 +47,9 @@ func (m *Migrator) DryRun(ctx context.Context, b Backfill, samples int) (Preview
 		for _, item := range items {
 			p.Seen++
 			after, err := s.become(ctx, item)
+			if after != nil {
+				err = s.writable(ctx, item, after)
+			}
 			switch {
 			case ctx.Err() != nil:
 				return p, wrap("dry run", context.Cause(ctx))
@@ -56,6 +60,9 @@ func (m *Migrator) DryRun(ctx context.Context, b Backfill, samples int) (Preview
 			default:
 				continue
 			}
+			if err != nil {
+				after = nil
+			}
 			if len(p.Samples) < samples {
 				p.Samples = append(p.Samples, Sample{Before: item, After: after, Err: err})
 			}
@@ -63,6 +70,30 @@ func (m *Migrator) DryRun(ctx context.Context, b Backfill, samples int) (Preview
 		s.at = s.advance(page.Next, len(items), 0)
 	}
 	return p, nil
+}
+
+// maxItem is the maximum size of an item in bytes.
+//
+// Source: Developer Guide, "Quotas in Amazon DynamoDB".
+const maxItem = 400 << 10
+
+// writable returns why the new state of an item could not be written, as far as that can be known without writing it.
+func (s *segment) writable(ctx context.Context, item, next table.Item) error {
+	if err := s.change(item, next).Err(); err != nil {
+		return s.itemError(ctx, item, err)
+	}
+	for name, av := range next {
+		if _, err := table.Encode(av); err != nil {
+			return s.itemError(ctx, item, fmt.Errorf("attribute %q: %w", name, err))
+		}
+	}
+	switch size, err := attrvalue.ItemSize(next); {
+	case err != nil:
+		return s.itemError(ctx, item, fmt.Errorf("%w: %w", ErrInvalid, err))
+	case size > maxItem:
+		return s.itemError(ctx, item, fmt.Errorf("%w: the item would have %d bytes, at most %d are allowed", ErrInvalid, size, maxItem))
+	}
+	return nil
 }
 
 // String returns one line for people.

@@ -51,9 +51,9 @@
 //
 // # Interrupts
 //
-// Pass a context that ends with the signal:
+// Pass a context that ends with the signal, and with the one that ends a container:
 //
-//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //
 // When the context ends, the command cancels the running migration, records the result, releases the lock, and prints the
 // recorded state. It also prints that state after a migration has failed.
