@@ -2,6 +2,8 @@ package migrations
 
 import (
 	"fmt"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/inside"
@@ -135,6 +137,9 @@ func newRows(t *table.Table, partition, prefix string) (r rows, err error) {
 	if err := toolkit.Claim(t.Inside(inside.Key{}), recordType, checkpointType); err != nil {
 		return r, err
 	}
+	if err := checkNames(t.Schema(), prefix); err != nil {
+		return r, err
+	}
 	d := string(rune(t.Scheme().Delimiter))
 	if r.records, err = entity.Define(t, entity.Spec[Record]{
 		Type: recordType, PK: partition, SK: "MIGRATION" + d + "{id}", AttributePrefix: prefix,
@@ -146,4 +151,25 @@ func newRows(t *table.Table, partition, prefix string) (r rows, err error) {
 		AttributePrefix: prefix,
 	})
 	return r, err
+}
+
+// checkNames refuses names of attributes that have another meaning in the table. For example, an index of the application whose key is an
+// attribute of records would contain them among the application's rows.
+func checkNames(schema table.Schema, prefix string) error {
+	taken := map[string]string{}
+	for _, x := range schema.Indexes {
+		taken[x.PK], taken[x.SK] = "a key of index "+x.Name, "a key of index "+x.Name
+	}
+	s := schema.Keys
+	taken[s.PK], taken[s.SK], taken[s.Type], taken[s.TTL] = "the partition key", "the sort key", "the type", "the time to live"
+	for _, row := range []reflect.Type{reflect.TypeFor[Record](), reflect.TypeFor[checkpoint]()} {
+		for i := range row.NumField() {
+			name, _, _ := strings.Cut(row.Field(i).Tag.Get("dynamo"), ",")
+			if what, ok := taken[prefix+name]; ok && name != "-" {
+				return fmt.Errorf("%w: attribute %q of the records is %s of the table: "+
+					"set lock.Config.AttributePrefix, the same for all clients of the table", ErrInvalid, prefix+name, what)
+			}
+		}
+	}
+	return nil
 }

@@ -51,9 +51,10 @@ func (c *call) checkAddr() error {
 }
 
 func (c *call) serve(ctx context.Context, s *store) error {
-	// This program has no list of migrations, so the page shows those that the table has records of.
+	// This program has no list of migrations, so the page shows those that the table has records of. If the table cannot have records,
+	// since their attributes have another meaning in it, the page is left out.
 	m, err := migrations.New(s.table, s.locks, nil, migrations.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
+	if err != nil && !errors.Is(err, migrations.ErrInvalid) {
 		return err
 	}
 	config := console.Config{Table: s.table, Locks: s.locks, Migrations: m, ShowData: c.showData}

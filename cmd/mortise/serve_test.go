@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +76,25 @@ func load(ctx context.Context, b *bench, client *http.Client, url string) string
 			return string(text)
 		}
 	}
+}
+
+// A table whose index has a name that records of migrations need has no such records.
+func TestServe_ATableThatCannotHaveMigrations(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "scheme.json")
+	require.NoError(t, os.WriteFile(name, []byte(`{"indexes": [{"name": "by-name", "pk": "name", "pk_type": "N"}]}`), 0o600))
+	ctx, interrupt := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	var stderr bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, strings.Fields("serve --engine demo --addr 127.0.0.1:0 --scheme "+name), nil, strings.NewReader(""), in, &stderr)
+		_ = in.Close()
+	}()
+	url, err := bufio.NewReader(out).ReadString('\n')
+	interrupt()
+	assert.Zero(t, <-code)
+	require.NoError(t, err, stderr.String())
+	assert.Contains(t, url, "http://127.0.0.1:")
 }
 
 func TestServe_IsNotOpenToTheNetworkByAccident(t *testing.T) {
