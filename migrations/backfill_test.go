@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 var migrationsRow = keys.NewKey("MIGRATIONS#main", "MIGRATIONS")
@@ -109,6 +111,47 @@ func TestBackfill_KeepsTheBudget(t *testing.T) {
 		w.Logf("budget of %v read units per second: %.2f measured over %v (goal within 5 %%)", rate, measured, time.Since(start).Round(time.Second))
 		assert.InEpsilon(w, rate, measured, 0.05)
 	})
+}
+
+// Writes that find the capacity of a small provisioned table used up are refused, for as long as the others take it. That is the speed of
+// the table, and no failure of an item.
+func TestBackfill_GoesAsFastAsTheTableAllows(t *testing.T) {
+	for _, exact := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			const items, rate, burst = 1000, 5.0, 300.0 // DynamoDB keeps what was not used for 300 s
+			w.fill(items)
+			var mu sync.Mutex
+			tokens, at, refused := burst, time.Now(), 0
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, When: func(r tabletest.Request) bool {
+				if r.Operation != "UpdateItem" && r.Operation != "TransactWriteItems" {
+					return false
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				now := time.Now()
+				tokens = min(tokens+rate*now.Sub(at).Seconds(), burst)
+				at = now
+				if need := float64(len(r.Keys)); tokens >= need {
+					tokens -= need
+					return false
+				}
+				refused++
+				return true
+			}})
+			var p migrations.Progress
+			start := time.Now()
+			_, err := w.migrator(backfill(migrations.Backfill{Transform: increment, Exact: exact, Filter: only()}, &p)).Up(ctx)
+			require.NoError(w, err)
+			assert.EqualValues(w, items, p.Changed)
+			for i := range items {
+				require.EqualValues(w, 1, integer(w.get(itemKey(i))["m"]))
+			}
+			took := time.Since(start)
+			w.Logf("%d items, %v units per second, exact %v: %v, %d requests refused", items, rate, exact, took.Round(time.Second), refused)
+			assert.Less(w, took.Seconds(), 1.5*items*map[bool]float64{false: 1, true: 2}[exact]/rate, "most of the capacity is used")
+			assert.Less(w, refused, items, "and few requests are sent for nothing")
+		})
+	}
 }
 
 // Equal is equal on every engine, whatever the type, so that no write is taken for a conflict.

@@ -71,8 +71,9 @@
 //
 // # Errors
 //
-// The table's retry policy repeats requests. Up and Down return a *[PartialError] with the finished migrations, the failed
-// migration and its step. Its cause, or the error itself, is one of these:
+// The table's retry policy repeats requests. A backfill that is throttled slows down, and goes on for as long as that takes.
+// Up and Down return a *[PartialError] with the finished migrations, the failed migration and its step. Its cause, or the
+// error itself, is one of these:
 //
 //	UnfinishedError   a migration was interrupted or has failed before, and is not Idempotent: see Repair;
 //	                  or its Down was: call Down again. Matches ErrUnfinished

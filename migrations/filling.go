@@ -2,21 +2,26 @@ package migrations
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/table"
 )
 
 // filling is a backfill in progress.
 type filling struct {
-	run     *Run
-	spec    Backfill
-	reads   budget
-	writes  budget
+	run    *Run
+	spec   Backfill
+	reads  budget
+	writes budget
+
+	throttle *throttle
+
 	shapes  shapes
 	usage   *table.Usage
 	started time.Time
@@ -28,7 +33,7 @@ type filling struct {
 }
 
 func newFilling(r *Run, spec Backfill) *filling {
-	return &filling{run: r, spec: spec, reads: budget{rate: spec.ReadUnits}, writes: budget{rate: spec.WriteUnits}, started: time.Now()}
+	return &filling{run: r, spec: spec, reads: budget{rate: spec.ReadUnits}, writes: budget{rate: spec.WriteUnits}, throttle: newThrottle(), started: time.Now()}
 }
 
 // progress returns the progress of all segments.
@@ -76,7 +81,7 @@ func (f *filling) fill(ctx context.Context) error {
 	whole, ok := parts[0]
 	if !ok { // record the number of segments first: a later attempt must not change it
 		whole = checkpoint{Step: f.spec.Name, Segments: f.spec.Segments, Seq: 1}
-		if err := r.lease.Write(ctx, r.checkpointOp(whole)); err != nil {
+		if err := f.record(ctx, whole); err != nil {
 			return err
 		}
 	}
@@ -106,8 +111,45 @@ func (f *filling) fill(ctx context.Context) error {
 	}
 	whole.Done, whole.Seen, whole.Changed = true, f.seen.Load(), f.changed.Load()
 	whole.Seq++
-	err := r.lease.Write(ctx, r.checkpointOp(whole))
+	err := f.record(ctx, whole)
 	f.done.Store(err == nil)
+	return err
+}
+
+// record writes a checkpoint.
+func (f *filling) record(ctx context.Context, c checkpoint) error {
+	return f.paid(ctx, func(ctx context.Context) error { return f.run.lease.Write(ctx, f.run.checkpointOp(c)) })
+}
+
+// paid runs request, and charges the units that it used to the budgets. Being throttled is the ordinary case if a backfill uses up what a
+// table has, and no failure: the request is repeated for as long as that takes.
+func (f *filling) paid(ctx context.Context, request func(ctx context.Context) error) error {
+	for {
+		if err := f.throttle.wait(ctx); err != nil {
+			return err
+		}
+		err := f.charged(ctx, request)
+		if !errors.Is(err, table.ErrThrottled) || ctx.Err() != nil {
+			f.throttle.passed()
+			return err
+		}
+		if f.throttle.throttled() {
+			f.run.migrator.logger.Warn("migrations: a backfill is throttled, and goes on as fast as the table allows", "id", f.run.migration.ID, "step", f.spec.Name)
+		}
+	}
+}
+
+// charged runs request once.
+func (f *filling) charged(ctx context.Context, request func(ctx context.Context) error) error {
+	ctx = inside.Paced(ctx)
+	if f.reads.rate == 0 && f.writes.rate == 0 {
+		return request(ctx)
+	}
+	ctx, usage := table.WithUsage(ctx)
+	err := request(ctx)
+	totals := usage.Totals()
+	f.reads.spend(totals.ReadUnits)
+	f.writes.spend(totals.WriteUnits)
 	return err
 }
 

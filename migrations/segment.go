@@ -53,19 +53,6 @@ func (s *segment) read(ctx context.Context) (page table.Page, err error) {
 	return page, err
 }
 
-// paid runs request, and charges the units that it used to the budgets.
-func (s *segment) paid(ctx context.Context, request func(ctx context.Context) error) error {
-	if s.reads.rate == 0 && s.writes.rate == 0 {
-		return request(ctx)
-	}
-	ctx, usage := table.WithUsage(ctx)
-	err := request(ctx)
-	totals := usage.Totals()
-	s.reads.spend(totals.ReadUnits)
-	s.writes.spend(totals.WriteUnits)
-	return err
-}
-
 // advance returns the next checkpoint: seen more items were read, changed of them were written, and next is the new position.
 func (s *segment) advance(next table.Item, seen, changed int) checkpoint {
 	c := s.at
@@ -118,7 +105,7 @@ func (s *segment) writeAll(ctx context.Context, items []table.Item, next table.I
 		return endOf(ctx, inner)
 	}
 	c := s.advance(next, len(items), int(changed.Load()))
-	err := s.paid(ctx, func(ctx context.Context) error { return s.filling.run.lease.Write(ctx, s.filling.run.checkpointOp(c)) })
+	err := s.record(ctx, c)
 	if err == nil {
 		s.reached(c)
 	}

@@ -119,9 +119,12 @@ type finalError struct{ error }
 func (e *finalError) Unwrap() error { return e.error }
 
 // repeats reports whether the policy sends a request again after err.
-func (r Retry) repeats(err error) bool {
+func (r Retry) repeats(ctx context.Context, err error) bool {
 	var final *finalError
-	return !errors.As(err, &final) && r.Retryable(err)
+	if errors.As(err, &final) || inside.IsPaced(ctx) && errors.Is(kindOf(err), ErrThrottled) {
+		return false
+	}
+	return r.Retryable(err)
 }
 
 type onceKey struct{}
@@ -139,7 +142,7 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 		return ended(ctx)
 	}
 	last := attempt()
-	if last == nil || ctx.Err() != nil || ctx.Value(onceKey{}) != nil || !r.repeats(last) {
+	if last == nil || ctx.Err() != nil || ctx.Value(onceKey{}) != nil || !r.repeats(ctx, last) {
 		return withCause(ctx, last)
 	}
 	first := true // the attempt above is the first one: most calls need no other, and so no BackOff
@@ -149,7 +152,7 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 			last = attempt()
 		}
 		first = false
-		if last != nil && (ctx.Err() != nil || !r.repeats(last)) {
+		if last != nil && (ctx.Err() != nil || !r.repeats(ctx, last)) {
 			return backoff.Permanent(last)
 		}
 		return last

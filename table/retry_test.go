@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
@@ -127,4 +128,26 @@ func TestRetry_ARefusedTransactionWithAnAttemptUnderWay(t *testing.T) {
 			assert.False(t, failed[0].Repeated)
 		})
 	}
+}
+
+// A caller that slows down by itself hears at once that it is throttled. Other requests are repeated as ever.
+func TestRetry_LeavesThrottlingToACallerThatPacesItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := tabletest.New(t)
+		tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		one, two := table.Put(tbl.KeyItem(key("p", "1"))), table.Put(tbl.KeyItem(key("p", "2")))
+		paced := inside.Paced(t.Context())
+		for kind, want := range map[tabletest.FaultKind]error{tabletest.Throttle: table.ErrThrottled, tabletest.InternalError: nil, tabletest.TransactionConflict: nil} {
+			for _, ops := range [][]table.Op{{one}, {one, two}} {
+				engine.Inject(tabletest.Fault{Kind: kind, Times: 1})
+				require.ErrorIs(t, tbl.Write(paced, ops...), want, kind)
+				engine.ClearFaults()
+				engine.Inject(tabletest.Fault{Kind: kind, Times: 1})
+				require.NoError(t, tbl.Write(t.Context(), ops...), kind)
+				engine.ClearFaults()
+			}
+		}
+	})
 }
