@@ -145,8 +145,10 @@ func (l *Lease) call(operation string, f func() error) error {
 func (l *Lease) last() *lockrow.Row { return l.row }
 
 // Context returns a context that ends with the lease, at the latest. [context.Cause] then returns an error that matches
-// [ErrLost] if the lock was lost, [ErrReleased] if it was released, and [ErrRevoked] if somebody asked for it. The
-// context carries the values of the context that the lock was acquired with, but does not end with that context.
+// [ErrLost] if the lock was lost, [ErrReleased] if it was released, and [ErrRevoked] if somebody asked for it.
+// [Lease.Release] and [Client.Close] end it before they send the request. [Lease.Commit] ends it when the answer comes.
+//
+// The context carries the values of the context that the lock was acquired with, but does not end with that context.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Fence returns the fencing token: a number that is greater for every later holder of this lock. A resource outside the

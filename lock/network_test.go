@@ -33,10 +33,11 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	case unanswered:
-		if resp, err := l.to.Do(r); err == nil {
+		resp, err := l.to.Do(r)
+		if err == nil {
 			err = resp.Body.Close()
-			return nil, errors.Join(errors.New("connection reset"), err)
 		}
+		return nil, errors.Join(errors.New("connection reset"), err)
 	}
 	return l.to.Do(r)
 }

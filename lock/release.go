@@ -59,6 +59,9 @@ func (l *Lease) release(ctx context.Context) error {
 	return err
 }
 
+// endedWithALease reports whether ctx has ended because a lease was released: it is that lease's context, or derived from it.
+func endedWithALease(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrReleased) }
+
 // releaseWhileHeld is the release for Close. It does not try to release a lease that has ended: others take that lock without it.
 func (l *Lease) releaseWhileHeld(ctx context.Context) error {
 	for l.termCause() == nil {
@@ -190,6 +193,12 @@ func (l *Lease) leftBefore() int {
 
 func (l *Lease) releaseInTurn(ctx context.Context) error {
 	c := l.client
+	l.cancel(ErrReleased) // before the request is sent: others can hold the lock before its answer comes
+	if endedWithALease(ctx) {
+		var cancel context.CancelFunc
+		ctx, cancel = c.clk().Detached(ctx)
+		defer cancel()
+	}
 	to, answers := l.next(), table.ReturnNone
 	if to != nil || l.holding.Kind == lockrow.Shared {
 		answers = table.ReturnNew // the next lease begins with this row; a reader sees in it whether others removed readers
