@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
@@ -43,4 +44,27 @@ func TestRelease_EndsTheContextBeforeOthersHold(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The context of a release may be that of its lease, or of a bundle. It ends with the release, which is sent all the same.
+func TestRelease_UnderItsOwnContextIsSent(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.latency(10 * time.Millisecond)
+		c := w.client(quiet)
+		for range 3 {
+			bundle, err := c.AcquireAll(ctx, names(40))
+			require.NoError(t, err)
+			under, cancel := context.WithTimeout(bundle.Context(), time.Minute)
+			require.NoError(t, bundle.Release(under))
+			cancel()
+			require.NoError(t, c.Do(ctx, names(1)[0], func(ctx context.Context, l *lock.Lease) error {
+				assert.NoError(t, l.Release(ctx))
+				return nil
+			}))
+			l, err := c.Acquire(ctx, names(1)[0])
+			require.NoError(t, err)
+			require.NoError(t, l.Release(l.Context()))
+		}
+		w.free(ctx, names(40))
+	})
 }

@@ -111,7 +111,15 @@ func (b *Bundle) Release(ctx context.Context) error {
 	return b.call("release", func() error {
 		ctx, cancel := b.client.clk().Detach(checked(ctx))
 		defer cancel()
-		return eachLease(b.leases, func(l *Lease) error { return l.release(ctx) })
+		return eachLease(b.leases, func(l *Lease) error {
+			err := l.release(ctx)
+			if err == nil || !endedWithALease(ctx) {
+				return err
+			}
+			again, cancel := b.client.clk().Detached(ctx) // ctx ended when another lease of the bundle was released
+			defer cancel()
+			return l.release(again)
+		})
 	})
 }
 
