@@ -79,7 +79,7 @@
 //	                  or its Down was: call Down again. Matches ErrUnfinished
 //	DriftError        the revision of an applied migration has changed. Nothing ran. Matches ErrDrift
 //	UnknownError      the table has records that the program does not know. Nothing ran. Matches ErrUnknown
-//	OrderError        a pending migration comes before an applied one. Nothing ran. Matches ErrOutOfOrder
+//	OrderError        a pending migration comes before one that has begun. Nothing ran. Matches ErrOutOfOrder
 //	ErrIrreversible   a migration has no Down. Nothing ran
 //	ItemError         a backfill failed on this item, which is unchanged. Others may have been written
 //	PanicError        a migration panicked. It has the stack. Matches ErrPanic

@@ -17,8 +17,8 @@ var (
 	// ErrDrift reports that the revision of an applied migration has changed. The error is a *[DriftError].
 	ErrDrift = errors.New("an applied migration was changed")
 
-	// ErrOutOfOrder reports that a pending migration comes before an applied one. The error is an *[OrderError].
-	ErrOutOfOrder = errors.New("a pending migration comes before an applied one")
+	// ErrOutOfOrder reports that a pending migration comes before one that has begun. The error is an *[OrderError].
+	ErrOutOfOrder = errors.New("a pending migration comes before one that has begun")
 
 	// ErrUnknown reports that the table has records of migrations that this program does not have. The error is an
 	// *[UnknownError].
@@ -73,14 +73,15 @@ func (e *DriftError) Error() string {
 // Is reports whether target is [ErrDrift].
 func (e *DriftError) Is(target error) bool { return target == ErrDrift }
 
-// OrderError lists pending migrations that come before the last applied one. It matches [ErrOutOfOrder].
+// OrderError lists pending migrations that come before the last one that has begun, whether it was applied or has
+// failed. It matches [ErrOutOfOrder].
 type OrderError struct {
 	Pending []string
-	Applied string // ID of the last applied one
+	Begun   string // ID of the last one that has begun
 }
 
 func (e *OrderError) Error() string {
-	return fmt.Sprintf("%v: %s before %s", ErrOutOfOrder, strings.Join(e.Pending, ", "), e.Applied)
+	return fmt.Sprintf("%v: %s before %s", ErrOutOfOrder, strings.Join(e.Pending, ", "), e.Begun)
 }
 
 // Is reports whether target is [ErrOutOfOrder].

@@ -27,7 +27,7 @@ const (
 	Warn
 )
 
-// Order is how to treat a pending migration that comes before an applied one.
+// Order is how to treat a pending migration that comes before one that has begun.
 type Order int
 
 const (
@@ -75,7 +75,7 @@ func policy(name string, p Policy, field func(*Migrator) *Policy) Option {
 	}
 }
 
-// OutOfOrder sets how to treat a pending migration that comes before an applied one, for example from a branch that was
+// OutOfOrder sets how to treat a pending migration that comes before one that has begun, for example from a branch that was
 // merged late. Defaults to [Refuse].
 func OutOfOrder(o Order) Option {
 	return func(m *Migrator) error {

@@ -176,7 +176,7 @@ func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 			continue
 		}
 		if st.State == Pending && !migration.Repeatable && last != "" && compareIDs(st.ID, last) < 0 {
-			late.Pending, late.Applied = append(late.Pending, st.ID), last
+			late.Pending, late.Begun = append(late.Pending, st.ID), last
 			if m.order == Skip {
 				continue
 			}

@@ -23,7 +23,7 @@ func TestPlan_ALateMigrationIsNotSkippedSilently(t *testing.T) {
 		require.ErrorAs(w, err, &order)
 		require.ErrorIs(w, err, migrations.ErrOutOfOrder)
 		assert.Equal(w, []string{"2_b"}, order.Pending)
-		assert.Equal(w, "3_c", order.Applied)
+		assert.Equal(w, "3_c", order.Begun)
 		assert.Zero(w, w.count("10_d"), "nothing was run")
 		var log journal
 		report, err := w.migrator(list, migrations.OutOfOrder(migrations.Skip), migrations.WithLogger(log.logger())).Up(ctx)
@@ -68,7 +68,7 @@ func TestPlan_ALateMigrationIsNotRunBeforeAnUnknownOne(t *testing.T) {
 				var order *migrations.OrderError
 				require.ErrorAs(w, err, &order)
 				assert.Equal(w, []string{"2_b"}, order.Pending)
-				assert.Equal(w, c.unknown, order.Applied)
+				assert.Equal(w, c.unknown, order.Begun)
 				assert.Empty(w, report.Done)
 				assert.Zero(w, w.count("2_b"))
 			})
