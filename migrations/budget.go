@@ -24,15 +24,22 @@ func (b *budget) wait(ctx context.Context) error {
 	for {
 		d := b.debt()
 		if d <= 0 {
-			return ctx.Err()
+			return endOf(ctx, ctx)
 		}
-		timer := time.NewTimer(d)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
+		if err := sleep(ctx, d); err != nil {
+			return err
 		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return endOf(ctx, ctx)
 	}
 }
 

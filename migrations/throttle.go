@@ -36,7 +36,7 @@ func (t *throttle) wait(ctx context.Context) error {
 	select {
 	case <-t.turn:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return endOf(ctx, ctx)
 	}
 	defer func() { t.turn <- struct{}{} }()
 	for {
@@ -44,12 +44,8 @@ func (t *throttle) wait(ctx context.Context) error {
 		if d <= 0 {
 			return nil
 		}
-		timer := time.NewTimer(d)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
+		if err := sleep(ctx, d); err != nil {
+			return err
 		}
 	}
 }
