@@ -69,7 +69,7 @@ ALL  := ./lock ./...
 SIDE = -cpu 1 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: unit
-unit: engine ## all tests on both engines, without -race, and with one seed of each simulation
+unit: engine ## all tests on both engines, without -race, and with two seeds of each simulation
 	$(BOTH) -short -vet=off $(SIDE) $(ALL)
 
 # Tests that read the source have no goroutines worth a race detector.

@@ -17,13 +17,13 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 0, "the most seeds of each test of simulations: 20, or 1 with -short and under -race; 1000 for whole figures")
+	simSeeds = flag.Int("sim.seeds", 0, "the most seeds of each test of simulations: 20, or 2 with -short and under -race; 1000 for whole figures")
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
 // Seeds returns how many seeds a test plays that is made for n of them: at most as many as -sim.seeds says.
 func Seeds(n int) int {
-	return min(n, cmp.Or(*simSeeds, testkit.IfSmall(1, 20)))
+	return min(n, cmp.Or(*simSeeds, testkit.IfSmall(2, 20)))
 }
 
 // Lazily makes garbage collection less frequent for the rest of a test. Worlds are small, and there are thousands:
