@@ -49,53 +49,60 @@ func worlds(first, end int) (list []seeded) {
 	return list
 }
 
-// The same seed gives the same history, with the race detector and without. Fewer histories are played under the race
-// detector, which makes each take ten times as long, and with -short.
+// The same seed gives the same history. Fewer histories are played where tests should do less.
 func TestReplay(t *testing.T) {
 	simtest.Lazily(t)
 	loads := len(sim.Workloads())
 	n := (900 + loads - 1) / loads
 	n = testkit.IfSmall(n/30, n)
 	twice := worlds(testkit.Repetition(t).Share(n * loads))
-	other := otherBuild{}
-	if !testkit.Small() { // building the other command takes a minute
-		other = inOtherBuild(t, twice[:min(2*loads, len(twice))], *shareOfReplays)
-	}
 	var mu sync.Mutex
-	differ, digests := 0, map[string]string{}
+	played, differ := 0, 0
 	side(t, twice, func(part *testing.T, w seeded) {
-		first, second := w.play(part, *shareOfReplays), w.play(part, *shareOfReplays)
-		difference := sim.Difference(first.History, second.History)
+		difference := sim.Difference(w.play(part, *shareOfReplays).History, w.play(part, *shareOfReplays).History)
 		mu.Lock()
 		defer mu.Unlock()
-		digests[w.String()] = first.Digest()
+		played++
 		if difference != "" {
 			differ++
 			// Not part.Logf: what a part logs that passes is not shown.
 			t.Logf("%s\n%s", w.load.Longer(*shareOfReplays).Replay(w.seed), difference)
 		}
 	})
-	testkit.Check(t, "F3, the same seed twice", testkit.AtLeast(len(digests), fmt.Sprintf("histories of %v of the rounds", *shareOfReplays), len(twice)).InFull(len(twice), 900), testkit.Exactly(differ, "differ", 0))
-	other.compare(t, digests)
+	testkit.Check(t, "F3, the same seed twice", testkit.AtLeast(played, fmt.Sprintf("histories of %v of the rounds", *shareOfReplays), len(twice)).InFull(len(twice), 900), testkit.Exactly(differ, "differ", 0))
 }
 
-// Whole histories are the same with the race detector and without.
-func TestHistories_AreTheSameInOtherBuilds(t *testing.T) {
+// Whole histories are the same with the race detector, in another process, as here.
+func TestHistories_AreTheSameWithTheRaceDetector(t *testing.T) {
 	if testkit.Small() {
-		t.Skip("builds the simulation anew, with the race detector: make proof compares the builds")
+		t.Skip("builds the simulation anew, with the race detector: make proof does")
 	}
 	simtest.Lazily(t)
 	list := worlds(testkit.Repetition(t).Share(2 * len(sim.Workloads())))
-	other := inOtherBuild(t, list, 1)
+	raced, folder := make(chan map[string]string, 1), t.TempDir()
+	go func() {
+		defer close(raced)
+		if digests, err := digestsWithRaceDetector(t.Context(), folder, list); assert.NoError(t, err) {
+			raced <- digests
+		}
+	}()
 	var mu sync.Mutex
-	digests := map[string]string{}
+	here := map[string]string{}
 	side(t, list, func(t *testing.T, w seeded) {
 		whole := w.play(t, 1)
 		mu.Lock()
 		defer mu.Unlock()
-		digests[w.String()] = whole.Digest()
+		here[w.String()] = whole.Digest()
 	})
-	other.compare(t, digests)
+	there, differ := <-raced, 0
+	require.Len(t, there, len(list))
+	for _, w := range list {
+		if name := w.String(); there[name] != here[name] {
+			differ++
+			t.Logf("%s: %s here, %s with the race detector", name, here[name], there[name])
+		}
+	}
+	testkit.Check(t, "F3, here and with the race detector", testkit.AtLeast(len(there), "whole histories", len(list)), testkit.Exactly(differ, "differ", 0))
 }
 
 // side plays worlds side by side.
@@ -112,53 +119,6 @@ func side(t *testing.T, list []seeded, play func(t *testing.T, w seeded)) {
 			})
 		}
 	})
-}
-
-// otherBuild lets a command play worlds that is built with the race detector if the test is not, and without it if it
-// is.
-type otherBuild struct {
-	how     string
-	rounds  float64
-	list    []seeded
-	digests <-chan map[string]string // closed at the end
-}
-
-// inOtherBuild starts that. compare waits for it.
-func inOtherBuild(t *testing.T, list []seeded, rounds float64) otherBuild {
-	t.Helper()
-	flag, how := "-race", "with the race detector"
-	if testkit.RaceEnabled {
-		flag, how = "-race=false", "without the race detector"
-	}
-	digests := make(chan map[string]string, 1)
-	folder := t.TempDir()
-	go func() {
-		defer close(digests)
-		if got, err := digestsOf(t.Context(), folder, flag, list, rounds); assert.NoError(t, err) {
-			digests <- got
-		}
-	}()
-	return otherBuild{how, rounds, list, digests}
-}
-
-// compare compares the other build's digests with those of the worlds that were played here.
-func (o otherBuild) compare(t *testing.T, here map[string]string) {
-	t.Helper()
-	if o.list == nil {
-		return
-	}
-	got := <-o.digests
-	require.Len(t, got, len(o.list))
-	differ := 0
-	for _, w := range o.list {
-		name := w.String()
-		require.NotEmpty(t, here[name])
-		if got[name] != here[name] {
-			differ++
-			t.Logf("%s, with %v of its rounds: %s here, %s %s", name, o.rounds, here[name], got[name], o.how)
-		}
-	}
-	testkit.Check(t, "F3, here and "+o.how, testkit.AtLeast(len(got), fmt.Sprintf("histories of %v of the rounds", o.rounds), len(o.list)), testkit.Exactly(differ, "differ", 0))
 }
 
 // In these worlds, something once depended on chance, and the history differed in one of five runs or fewer. So each
@@ -181,20 +141,17 @@ func TestHistories_ThatDifferedOnceAreTheSame(t *testing.T) {
 	}
 }
 
-// digestsOf builds the replay command with a flag into a folder, and lets it play worlds.
-func digestsOf(ctx context.Context, folder, flag string, worlds []seeded, rounds float64) (map[string]string, error) {
+// digestsWithRaceDetector builds the replay command with the race detector into a folder, and lets it play worlds.
+func digestsWithRaceDetector(ctx context.Context, folder string, worlds []seeded) (map[string]string, error) {
 	command := filepath.Join(folder, "replay")
-	build := exec.CommandContext(ctx, "go", "build", flag, "-o", command, "github.com/mortise-go/mortise/internal/proof/sim/cmd/replay")
-	build.Env = os.Environ()
-	if flag == "-race" {
-		build.Env = append(build.Env, "CGO_ENABLED=1")
-	}
+	build := exec.CommandContext(ctx, "go", "build", "-race", "-o", command, "github.com/mortise-go/mortise/internal/proof/sim/cmd/replay")
+	build.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building the replay command with %s (the race detector needs a C compiler): %w: %s", flag, err, out)
+		return nil, fmt.Errorf("building the replay command (the race detector needs a C compiler): %w: %s", err, out)
 	}
 	digests := map[string]string{}
 	for _, w := range worlds {
-		out, err := exec.CommandContext(ctx, command, "-digest", "-workload", w.load.Name, "-seed", fmt.Sprint(w.seed), "-rounds", fmt.Sprint(rounds)).CombinedOutput()
+		out, err := exec.CommandContext(ctx, command, "-digest", "-workload", w.load.Name, "-seed", fmt.Sprint(w.seed)).CombinedOutput()
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s", err, out)
 		}
