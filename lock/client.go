@@ -233,15 +233,20 @@ func (c *Client) releaseAll(ctx context.Context, first bool) error {
 
 // eachLease calls f for leases, a few at a time. Leases with a write under way come last: f waits for the write, which may hang.
 func eachLease(list []*Lease, f func(*Lease) error) error {
-	var free, busy []*Lease
-	for _, l := range list {
+	var free, busy []int
+	for i, l := range list {
 		if l.turn.taken() {
-			busy = append(busy, l)
+			busy = append(busy, i)
 		} else {
-			free = append(free, l)
+			free = append(free, i)
 		}
 	}
-	return attempt.Each(append(free, busy...), f)
+	failed := make([]error, len(list)) // in the order of the list, whichever leases come first
+	_ = attempt.Each(append(free, busy...), func(i int) error {
+		failed[i] = f(list[i])
+		return nil
+	})
+	return join(failed...)
 }
 
 func (c *Client) sessionOpened(s *session.Session) {
