@@ -221,7 +221,7 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 		require.ErrorIs(b, next.Write(b.Context(), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))), lock.ErrLost)
 		assert.Contains(b, b.run("show report").stdout, "the last change took it by force: test")
 
-		// The ticket comes from a variable that is not set: not whoever holds it is meant.
+		// A ticket from a variable that is not set must not mean any holder.
 		held = b.acquire(report)
 		o = b.run("force report --yes --ticket=")
 		assert.Equal(b, outcome{2, "", "mortise force: --ticket: empty (mortise help force explains)\n"}, o)
