@@ -203,9 +203,8 @@ func kindOf(err error) error {
 	if errors.As(err, &canceled) {
 		return kindOfReasons(canceled.CancellationReasons)
 	}
-	var response *smithyhttp.ResponseError
-	if errors.As(err, &response) && response.HTTPStatusCode() == http.StatusRequestEntityTooLarge {
-		return ErrInvalid // over 16 MB; the answer has no code
+	if tooLarge(err) {
+		return ErrInvalid
 	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -220,6 +219,12 @@ func kindOf(err error) error {
 		return ErrUnreachable
 	}
 	return nil
+}
+
+// tooLarge reports whether err is DynamoDB's answer to a request of more than 16 MB. The answer has no error code.
+func tooLarge(err error) bool {
+	var response *smithyhttp.ResponseError
+	return errors.As(err, &response) && response.HTTPStatusCode() == http.StatusRequestEntityTooLarge
 }
 
 // RequestMayBeApplied reports whether a single request that failed with err may have been applied: it was sent, and the

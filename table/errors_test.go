@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -359,6 +361,30 @@ func TestErrInvalid_OfARequestThatIsTooLarge(t *testing.T) {
 		require.ErrorIs(t, err, table.ErrInvalid)
 		assert.False(t, table.MayBeApplied(err))
 	})
+}
+
+// closing cuts off the first request, as a server does that has read enough of it, and answers the next ones with a status.
+type closing struct {
+	status   int
+	requests *atomic.Int32
+}
+
+func (c closing) Do(r *http.Request) (*http.Response, error) {
+	if c.requests.Add(1) == 1 {
+		return nil, syscall.EPIPE
+	}
+	return &http.Response{StatusCode: c.status, Body: io.NopCloser(strings.NewReader("")), Request: r}, nil
+}
+
+func TestMayBeApplied_OfARequestThatIsTooLargeWhenRepeated(t *testing.T) {
+	for status, may := range map[int]bool{http.StatusRequestEntityTooLarge: false, http.StatusBadRequest: true} {
+		client := dynamodb.NewFromConfig(config(), func(o *dynamodb.Options) { o.HTTPClient = closing{status, new(atomic.Int32)} })
+		tbl, err := table.Open(client, table.Schema{Name: "app"}, eager(1))
+		require.NoError(t, err)
+		err = tbl.Write(t.Context(), table.Delete(key("p", "s")))
+		require.ErrorContains(t, err, fmt.Sprintf("StatusCode: %d", status))
+		assert.Equal(t, may, table.MayBeApplied(err), err)
+	}
 }
 
 // cancelling refuses every transaction for a reason that its second action gives.

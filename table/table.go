@@ -195,7 +195,8 @@ func (t *Table) send(ctx context.Context, operation string, write bool, request 
 		return err
 	})
 	if write {
-		err = errs.WithOutcome(err, unclear)
+		// A request that is too large is so in each attempt: DynamoDB can close the connection while the first is being sent.
+		err = errs.WithOutcome(err, unclear && !tooLarge(err))
 	}
 	return wrap(operation, t.schema.Name, err)
 }
