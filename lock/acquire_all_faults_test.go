@@ -326,7 +326,7 @@ func TestAcquireAll_EndsWhilePayloadsAreWritten(t *testing.T) {
 		defer cancel()
 		ended := make(chan error, 1)
 		go func() { ended <- errOf(c.AcquireAll(short, targets, lock.WithData("x"))) }()
-		time.Sleep(50 * time.Second)
+		time.Sleep(52 * time.Second) // so that the session, last renewed before that, does not end just when Close is called
 		require.NoError(t, l.Release(ctx))
 		for written := false; !written; {
 			r, err := holder.Inspect(ctx, targets[3])

@@ -73,6 +73,7 @@ type Client struct {
 	script []Outcome
 	before func(operation string)
 	sent   []string
+	done   []string
 }
 
 // Options is an option of dynamodb.New. It puts the client in front of the configured one.
@@ -91,7 +92,7 @@ func (c *Client) Options(o *dynamodb.Options) {
 func (c *Client) Script(outcomes ...Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.script, c.sent = outcomes, nil
+	c.script, c.sent, c.done = outcomes, nil, nil
 }
 
 // Before sets a function that is called before each request, except for requests that it makes itself through other
@@ -107,6 +108,14 @@ func (c *Client) Sent() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]string(nil), c.sent...)
+}
+
+// Accepted lists the operations of those requests that the engine has carried out. DynamoDB Local can refuse a change of a table
+// right after it has said that the table is active.
+func (c *Client) Accepted() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.done...)
 }
 
 // Do implements the SDK's HTTP client.
@@ -126,6 +135,11 @@ func (c *Client) Do(r *http.Request) (*http.Response, error) {
 		}, nil
 	}
 	response, err := next.Do(r)
+	if err == nil && response.StatusCode == http.StatusOK {
+		c.mu.Lock()
+		c.done = append(c.done, operation)
+		c.mu.Unlock()
+	}
 	if outcome.kind != dropReply || err != nil {
 		return response, err
 	}
