@@ -77,8 +77,8 @@ RACED = ./lock $(filter-out %/internal/docscheck %/internal/archtest,$(shell $(G
 
 .PHONY: race
 race: engine ## all tests on both engines with -race, with as few repetitions as make test
-	$(COMPILE) -race $(RACED) > /dev/null
-	$(BOTH) -race -vet=off $(RACED)
+	@$(COMPILE) -race $(RACED) > /dev/null
+	@$(BOTH) -race -vet=off $(RACED)
 
 .PHONY: proof
 proof: engine ## all tests in full on both engines, without -race: every fault, all replays, more seeds of the simulations
