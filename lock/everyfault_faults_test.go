@@ -52,6 +52,7 @@ func faultKinds() []faultKind {
 		{name: "dropped request", fault: tabletest.Fault{Kind: tabletest.DropRequest}},
 		{name: "dropped request that comes in a call later", fault: tabletest.Fault{Kind: tabletest.DropRequest, AfterCalls: 1}},
 		{name: "dropped reply", fault: tabletest.Fault{Kind: tabletest.DropReply}, after: true},
+		{name: "reply that breaks off", fault: tabletest.Fault{Kind: tabletest.CutReply}, after: true},
 		{name: "hung request", fault: tabletest.Fault{Kind: tabletest.Delay, For: beyond}},
 		{name: "hung reply", fault: tabletest.Fault{Kind: tabletest.Delay, For: beyond, After: true}, after: true},
 		{name: "transaction held up in flight", fault: tabletest.Fault{Kind: tabletest.Delay, For: 2 * time.Second, Hold: true}},

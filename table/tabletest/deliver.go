@@ -117,6 +117,7 @@ func (e *Engine) serveFaulty(ctx context.Context, in *incoming) (*answer, error)
 		api := errInternal()
 		a.status, a.body = http.StatusInternalServerError, api.body()
 	}
+	a.cut = in.has(CutReply) != nil
 	if f := in.has(SkewDate); f != nil {
 		a.date = a.date.Add(f.For)
 	}

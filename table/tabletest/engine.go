@@ -173,6 +173,7 @@ func handlerOf(op string) handler {
 type answer struct {
 	status int
 	body   []byte
+	cut    bool // only half of the body is sent
 	date   time.Time
 	id     uint64
 }

@@ -20,6 +20,8 @@ const (
 	DropRequest FaultKind = iota + 1
 	// DropReply applies the request and loses the answer. The client sees a connection reset.
 	DropReply
+	// CutReply applies the request and sends half of the answer. Then the connection breaks. The SDK does not retry it.
+	CutReply
 	// Delay holds the request for the duration For before it is applied. With After, it holds the answer instead. With
 	// Hold, the items of a delayed transaction are in flight meanwhile, and other writes of them get a conflict.
 	Delay
@@ -52,7 +54,7 @@ const (
 // String returns the constant's name.
 func (k FaultKind) String() string {
 	names := []string{
-		"None", "DropRequest", "DropReply", "Delay", "DuplicateLate", "Throttle", "InternalError", "InternalErrorAfter",
+		"None", "DropRequest", "DropReply", "CutReply", "Delay", "DuplicateLate", "Throttle", "InternalError", "InternalErrorAfter",
 		"TransactionConflict", "StaleRead", "SkewDate", "Unprocessed",
 		"ExpiredCredentials", "TransactionInProgress",
 	}

@@ -3,6 +3,7 @@ package tabletest_test
 import (
 	"context"
 	"errors"
+	"io"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -72,6 +73,14 @@ func TestDropReply_AppliesAndIsRetried(t *testing.T) {
 		assert.Equal(t, "2", count(t, c, "a", true), "the first attempt was applied, too")
 		assert.Len(t, e.Requests(), 3)
 	})
+}
+
+func TestCutReply_AppliesAndIsNotRetried(t *testing.T) {
+	e, c := setup(t)
+	e.Inject(tabletest.Fault{Kind: tabletest.CutReply, Call: 1})
+	require.ErrorIs(t, add(t.Context(), c, "a"), io.ErrUnexpectedEOF)
+	assert.Equal(t, "1", count(t, c, "a", true))
+	assert.Len(t, e.Requests(), 2)
 }
 
 func TestDelay_TakesVirtualTimeAndEndsWithTheContext(t *testing.T) {

@@ -65,7 +65,8 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), a.header())
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // a client that is gone needs no answer
+	// A client that is gone needs no answer. After fewer bytes than Content-Length, the server closes the connection.
+	_, _ = io.Copy(w, a.sent())
 }
 
 // abort closes the connection without an answer. If the server does not support that, as over HTTP/2, the client gets
@@ -123,6 +124,18 @@ func (a *answer) header() http.Header {
 	}
 }
 
+// sent is the body as the client receives it: whole, or half of it and then the error of a connection that broke.
+func (a *answer) sent() io.Reader {
+	if !a.cut {
+		return bytes.NewReader(a.body)
+	}
+	return io.MultiReader(bytes.NewReader(a.body[:len(a.body)/2]), brokenOff{})
+}
+
+type brokenOff struct{}
+
+func (brokenOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
 // client calls the engine without sockets or goroutines.
 type client struct{ e *Engine }
 
@@ -158,7 +171,7 @@ func response(r *http.Request, a *answer) *http.Response {
 		ProtoMajor:    1,
 		ProtoMinor:    1,
 		Header:        a.header(),
-		Body:          io.NopCloser(bytes.NewReader(a.body)),
+		Body:          io.NopCloser(a.sent()),
 		ContentLength: int64(len(a.body)),
 		Request:       r,
 	}
