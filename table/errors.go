@@ -26,7 +26,7 @@ var (
 	ErrConflict = errors.New("transaction conflict")
 	// ErrThrottled reports that DynamoDB lacked the capacity until the retry policy ended.
 	ErrThrottled = errors.New("throttled")
-	// ErrUnreachable reports that no answer came. A write may have been applied.
+	// ErrUnreachable reports that no answer came, or none that can be read. A write may have been applied.
 	ErrUnreachable = errors.New("endpoint unreachable")
 	// ErrCredentials reports that credentials are missing, expired or refused.
 	ErrCredentials = errors.New("credentials missing or refused")
@@ -215,10 +215,16 @@ func kindOf(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil
-	case errors.As(err, &sending), errors.As(err, &cut):
+	case errors.As(err, &sending), errors.As(err, &cut), unreadable(err):
 		return ErrUnreachable
 	}
 	return nil
+}
+
+// unreadable reports whether the answer broke off, or is not one of DynamoDB: a proxy's, for example. The SDK does not repeat these.
+func unreadable(err error) bool {
+	var undecoded *smithy.DeserializationError
+	return errors.As(err, &undecoded)
 }
 
 // tooLarge reports whether err is DynamoDB's answer to a request of more than 16 MB. The answer has no error code.

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -384,6 +385,40 @@ func TestMayBeApplied_OfARequestThatIsTooLargeWhenRepeated(t *testing.T) {
 		err = tbl.Write(t.Context(), table.Delete(key("p", "s")))
 		require.ErrorContains(t, err, fmt.Sprintf("StatusCode: %d", status))
 		assert.Equal(t, may, table.MayBeApplied(err), err)
+	}
+}
+
+// cutting answers with a status, but its answer is not DynamoDB's, or breaks off.
+type cutting struct {
+	status int
+	body   func() io.Reader
+}
+
+func (c cutting) Do(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(c.body()), Request: r}, nil
+}
+
+// The connection breaks while the answer is being read. DynamoDB has applied the request, or has refused it.
+func TestErrUnreachable_OfAnAnswerThatBreaksOff(t *testing.T) {
+	broken := func() io.Reader { return io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrUnexpectedEOF)) }
+	for name, client := range map[string]cutting{
+		"answer":          {http.StatusOK, broken},
+		"refusal":         {http.StatusBadRequest, broken},
+		"reset":           {http.StatusOK, func() io.Reader { return iotest.ErrReader(&net.OpError{Op: "read", Err: syscall.ECONNRESET}) }},
+		"page of a proxy": {http.StatusOK, func() io.Reader { return strings.NewReader("<html>") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tbl, err := table.Open(dynamodb.NewFromConfig(config(), func(o *dynamodb.Options) { o.HTTPClient = client }), table.Schema{Name: "app"}, eager(2))
+			require.NoError(t, err)
+			for name, call := range allCalls(tbl) {
+				ctx, usage := table.WithUsage(t.Context())
+				err := call(ctx)
+				require.ErrorIs(t, err, table.ErrUnreachable, name)
+				assert.True(t, table.RequestMayBeApplied(err), name)
+				assert.True(t, tbl.Retryable(err), name)
+				assert.Equal(t, int64(3), usage.Totals().Requests, name)
+			}
+		})
 	}
 }
 

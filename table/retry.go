@@ -90,7 +90,7 @@ func Retryable(err error) bool {
 		return false
 	}
 	var hung *timeoutError
-	if errors.As(err, &hung) {
+	if errors.As(err, &hung) || unreadable(err) {
 		return true
 	}
 	var undone *UnprocessedError
