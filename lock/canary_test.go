@@ -88,7 +88,7 @@ func TestErrors_AndLogsHaveNoNamesKeysOrPayloads(t *testing.T) {
 			fixed, err := c.Acquire(ctx, lock.Name("fixed "+canary), lock.Fixed(time.Hour), lock.WithData([]string{canary}))
 			require.NoError(t, err)
 			for _, kind := range []tabletest.FaultKind{
-				tabletest.DropRequest, tabletest.DropReply, tabletest.Throttle, tabletest.InternalError, tabletest.TransactionConflict,
+				tabletest.DropRequest, tabletest.DropReply, tabletest.CutReply, tabletest.Throttle, tabletest.InternalError, tabletest.TransactionConflict,
 			} {
 				w.engine.Inject(tabletest.Fault{Kind: kind})
 				bounded, cancel := context.WithTimeout(ctx, time.Second)
