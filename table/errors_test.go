@@ -281,6 +281,10 @@ func keyCalls(tbl *table.Table) map[string]func(context.Context) error {
 		_, err := tbl.ScanPage(ctx, table.Scan{PageSize: 1, Filter: table.Attr("none").Exists()})
 		return err
 	}
+	calls["scan all with a filter that no item meets"] = func(ctx context.Context) error {
+		_, err := tbl.ScanPage(ctx, table.Scan{Filter: table.Attr("none").Exists()})
+		return err
+	}
 	calls["query a range"] = func(ctx context.Context) error {
 		_, err := tbl.QueryPage(ctx, table.Query{PK: "p", SK: keys.Range{Lo: "a", Hi: "b"}})
 		return err

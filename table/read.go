@@ -314,7 +314,13 @@ func (t *Table) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
 // ScanPage sends one request of a scan. Next can be set although nothing follows.
 func (t *Table) ScanPage(ctx context.Context, s Scan) (Page, error) {
 	var b builder
-	s.Filter.write(&b)
+	filter := s.Filter
+	if !filter.IsZero() {
+		// Items with other keys than the schema's pass, so that keyed sees them. Without this, a filter that no item meets would hide
+		// that the table has other keys. Where it has those of the schema, no more items pass.
+		filter = Or(filter, Not(And(Attr(t.scheme.PK).IsType("S"), Attr(t.scheme.SK).IsType("S"))))
+	}
+	filter.write(&b)
 	in := &dynamodb.ScanInput{
 		TableName: &t.schema.Name, FilterExpression: b.take(),
 		ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values,

@@ -116,9 +116,11 @@ func TestLook_ShowsWhoHoldsAndWhoWaits(t *testing.T) {
 // Other names than the table's are an error that tells what to do, and nothing is written.
 func TestLook_ATableOfAnotherScheme(t *testing.T) {
 	onEngines(t, keys.Scheme{PK: "PK", SK: "SK"}, func(b *bench) {
-		for _, args := range []string{"show report", "exec report -- true", "collection a", "force report --yes", "revoke report"} {
+		require.NoError(b, b.acquire(report).Release(b.Context()))
+		for _, args := range []string{"ls", "sessions", "watch", "show report", "exec report -- true", "collection a", "force report --yes", "revoke report"} {
 			o := b.run(args)
 			assert.Contains(b, o.stderr, "other keys or indexes than it was described with: name its attributes with --scheme", args)
+			assert.Empty(b, o.stdout, args)
 			assert.NotZero(b, o.code, args)
 		}
 		require.NoError(b, b.table.Write(b.Context(), table.Update(keys.NewKey("LOCK#mine", "LOCK#mine"), table.Attr("n").Set(1))))
