@@ -33,7 +33,7 @@ func (c *call) explain(err error) string {
 	case errors.Is(err, table.ErrCredentials):
 		advice = "no AWS credentials, or DynamoDB does not accept them: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 	case errors.Is(err, table.ErrDenied):
-		advice = "the credentials lack a permission (lock/policy.json lists those that locks need)"
+		advice = "the credentials lack a permission (docs/reference.md, Permissions, lists those that are needed)"
 	case errors.Is(err, table.ErrNoTable):
 		advice = fmt.Sprintf("no table %s, or not the index that is asked for, in %s: name the table with --table or %s, and check the region", name, where, envTable)
 	case errors.Is(err, table.ErrSchema):
@@ -44,7 +44,9 @@ func (c *call) explain(err error) string {
 		advice = fmt.Sprintf("table %s has not enough capacity", name)
 	case errors.Is(err, lock.ErrMultiRegion):
 		advice = fmt.Sprintf("table %s has replicas in other regions: name the one region that acquires locks, %s_HOME_REGION", name, envLock)
-	case errors.Is(err, lock.ErrMalformed), errors.Is(err, lock.ErrNotLock):
+	case errors.Is(err, lock.ErrMalformed):
+		advice = "the row at the lock's key is not one that these settings write: check --scheme; if they are right, mortise force resets the row"
+	case errors.Is(err, lock.ErrNotLock):
 		advice = "the row at the lock's key is not one that these settings write: check --scheme"
 	}
 	if advice == "" {

@@ -30,8 +30,9 @@ type lockDocument struct {
 	Line    []placeText `json:"line,omitempty"`
 	HoldMS  int64       `json:"hold_ms,omitempty"`
 	Forced  string      `json:"forced,omitempty"`
-	LastRun *time.Time  `json:"last_run,omitempty"` // of Client.Every
-	Error   string      `json:"error,omitempty"`    // why the row is malformed
+	LastRun *time.Time  `json:"last_run,omitempty"`      // of Client.Every
+	Error   string      `json:"error,omitempty"`         // why the row is malformed
+	Unread  string      `json:"session_error,omitempty"` // why the holder's session could not be read; then Until is missing
 }
 
 type keyText struct {
@@ -215,7 +216,7 @@ func (c *call) look(ctx context.Context, s *store, target lock.Target) (lockDocu
 	if session := r.Holder().Session; session != "" {
 		found, err := s.locks.Sessions(ctx, session)
 		if err != nil {
-			return d, err
+			d.Unread = err.Error() // a session's row that is not in order hides no lock, and force needs no session
 		}
 		for _, x := range found {
 			d.Until = moment(x.Expires)
@@ -272,6 +273,9 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 			text = "ended " + span(over) + " ago: the next one who asks gets the lock"
 		}
 		g.Add("lease", text)
+	}
+	if d.Unread != "" {
+		g.Add("session", "cannot be read: "+d.Unread)
 	}
 	if d.Permits > 0 {
 		g.Add("permits", fmt.Sprintf("%d, of which %d are held", d.Permits, d.Holders))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -239,6 +240,36 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 		require.NoError(b, err)
 		assert.False(b, r.Held())
 		assert.Greater(b, r.Fence, broken.Fence())
+	})
+}
+
+// A session's row that is not in order hides neither its lock nor other sessions, and the lock can be taken.
+func TestForce_TakesALockWhoseSessionCannotBeRead(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		other, err := lock.New(b.table, lock.Config{Owner: "other", Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(b, err)
+		b.Cleanup(func() { assert.NoError(b, other.Close(context.Background())) })
+		held, err := other.Acquire(b.Context(), report)
+		require.NoError(b, err)
+		b.acquire(lock.Name("fine"))
+		id, _, _ := strings.Cut(held.Ticket(), "/")
+		session := "SESSION#" + id
+		beat := table.Attr("beat")
+		require.NoError(b, b.table.Write(b.Context(), table.Update(keys.NewKey(session, session), beat.Set("x"))))
+
+		show := b.run("show report")
+		assert.Equal(b, 0, show.code, show.stderr)
+		assert.Regexp(b, `(?m)^held by +other, for `, show.stdout)
+		assert.Regexp(b, `(?m)^session +cannot be read: .*beat`, show.stdout)
+		sessions := b.run("sessions")
+		assert.Equal(b, 1, sessions.code)
+		assert.Contains(b, sessions.stderr, "beat")
+		assert.Regexp(b, `(?m)^rival +live +.*fine`, sessions.stdout)
+		assert.Regexp(b, `(?m)^other +unread +.*report`, sessions.stdout)
+
+		assert.Equal(b, outcome{0, "took report from other\n", ""}, b.run("force report --yes"))
+		assert.Contains(b, b.run("show report").stdout, "nobody")
+		require.NoError(b, b.table.Write(b.Context(), table.Delete(keys.NewKey(session, session))))
 	})
 }
 

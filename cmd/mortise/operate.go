@@ -22,7 +22,7 @@ type sessionDocument struct {
 	Holds []string   `json:"holds,omitempty"`
 	Waits []string   `json:"waits,omitempty"`
 	Until *time.Time `json:"until,omitempty"` // end of its lease, unless it is renewed
-	State string     `json:"state"`           // live, late, dead, gone
+	State string     `json:"state"`           // live, late, dead, gone, unread
 	Asked int        `json:"asked,omitempty"` // requests that it has not answered yet
 }
 
@@ -36,11 +36,11 @@ func sessionsCommand() command {
 		},
 		run: func(ctx context.Context, c *call) error {
 			return c.with(ctx, func(s *store) error {
-				list, err := c.sessions(ctx, s)
+				list, unread, err := c.sessions(ctx, s)
 				if err != nil {
 					return err
 				}
-				return c.print(map[string]any{"sessions": list}, func(w io.Writer) {
+				return errors.Join(unread, c.print(map[string]any{"sessions": list}, func(w io.Writer) {
 					if len(list) == 0 {
 						tty.Say(w, "nobody holds a lock or waits for one\n")
 						return
@@ -54,17 +54,17 @@ func sessionsCommand() command {
 						g.Add(d.Owner, d.State, lasts, strings.Join(d.Holds, ", "), strings.Join(d.Waits, ", "), d.ID)
 					}
 					g.Write(w, c.columns())
-				})
+				}))
 			})
 		},
 	}
 }
 
-// sessions reads the sessions of all places in the lines of the selected locks.
-func (c *call) sessions(ctx context.Context, s *store) ([]*sessionDocument, error) {
+// sessions reads the sessions of all places in the lines of the selected locks. unread is why some of them could not be read.
+func (c *call) sessions(ctx context.Context, s *store) (_ []*sessionDocument, unread, err error) {
 	locks, err := c.list(ctx, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	list := []*sessionDocument{}
 	byID := map[string]*sessionDocument{}
@@ -87,9 +87,11 @@ func (c *call) sessions(ctx context.Context, s *store) ([]*sessionDocument, erro
 			}
 		}
 	}
-	found, err := s.locks.Sessions(ctx, ids...)
-	if err != nil {
-		return nil, err
+	found, unread := s.locks.Sessions(ctx, ids...)
+	if unread != nil { // one that is not in found may have a row
+		for _, d := range list {
+			d.State = "unread"
+		}
 	}
 	for _, x := range found {
 		d := byID[x.ID]
@@ -101,7 +103,7 @@ func (c *call) sessions(ctx context.Context, s *store) ([]*sessionDocument, erro
 			d.State = "late"
 		}
 	}
-	return list, nil
+	return list, unread, nil
 }
 
 func revokeCommand() command {
