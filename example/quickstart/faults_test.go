@@ -25,6 +25,7 @@ func open(t *testing.T, engine *tabletest.Engine) (*entity.Entity[Account], *loc
 	require.NoError(t, err)
 	locks, err := lock.New(tbl, lock.Config{})
 	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, locks.Close(context.Background())) }) // also after a failed assertion
 	return accounts, locks
 }
 
@@ -53,7 +54,6 @@ func TestWithdraw_LostAnswer(t *testing.T) {
 	account, err = accounts.Get(t.Context(), account, entity.Consistent())
 	require.NoError(t, err)
 	assert.EqualValues(t, 7000, account.Balance, "taken once")
-	require.NoError(t, locks.Close(t.Context()))
 }
 
 // A holder freezes for longer than its lease. In virtual time the test takes milliseconds.
@@ -73,6 +73,26 @@ func TestCommit_AfterAPause(t *testing.T) {
 		account, err = accounts.Get(t.Context(), account, entity.Consistent())
 		require.NoError(t, err)
 		assert.EqualValues(t, 7000, account.Balance, "not overwritten")
-		require.NoError(t, locks.Close(t.Context()))
 	})
+}
+
+// One request after the other is applied, and its answer is lost.
+func TestWithdraw_AnyLostAnswer(t *testing.T) {
+	for call, hit := 1, true; hit; call++ {
+		synctest.Test(t, func(t *testing.T) {
+			engine := tabletest.New(t)
+			accounts, locks := open(t, engine)
+			account, err := accounts.Create(t.Context(), Account{ID: "42", Balance: 10000})
+			require.NoError(t, err)
+
+			engine.ResetRequests() // Call counts from here
+			engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Call: call})
+			require.NoError(t, withdraw(t.Context(), accounts, locks, "42", 3000))
+			hit = call <= len(engine.Requests()) // else all requests have been tried
+
+			account, err = accounts.Get(t.Context(), account, entity.Consistent())
+			require.NoError(t, err)
+			assert.EqualValues(t, 7000, account.Balance, "taken once, although the answer to request %d was lost", call)
+		})
+	}
 }
