@@ -79,6 +79,7 @@ func write(ctx context.Context, c *call) error {
 		return err
 	}
 	s.schema = table.Schema{Name: token.Table, Keys: token.Scheme, MustExist: true}
+	s.locks.Index = "" // the guard needs no index, and this schema has none
 	if s.engine == engineDemo {
 		return usagef("--engine demo: a demo is the engine of exec, which its command finds by %s", envEngine)
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,6 +44,18 @@ func TestWrite_TakesTheTableFromTheToken(t *testing.T) {
 		o := write("--table another", environ(envGuard+"="+token))
 		assert.Equal(b, exitUsage, o.code)
 		assert.Contains(b, o.stderr, "the lock is in table "+b.table.Name())
+	})
+}
+
+// The settings of locks can name an index, which write does not need.
+func TestWrite_WhereLocksHaveAnIndex(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		file := filepath.Join(t.TempDir(), "scheme.json")
+		require.NoError(b, os.WriteFile(file, []byte(`{"lock": {"index": "locks"}, "indexes": [{"name": "locks", "pk": "GPK", "sk": "GSK"}]}`), 0o600))
+		token := b.acquire(report).GuardToken().String()
+		o := invoke(b.Context(), "write -", b.environ(envGuard+"="+token, envScheme+"="+file), fmt.Sprintf(put, 1, 1))
+		assert.Equal(b, outcome{}, o)
+		assert.Equal(b, "1", b.value("a"))
 	})
 }
 
