@@ -118,8 +118,8 @@ func Limit(n int) ReadOption {
 	}
 }
 
-// PageSize sets the number of rows that one request examines, at least 1. Defaults to as many as 1 MB holds, and no
-// more than [Limit] needs.
+// PageSize sets the number of rows that one request examines, at least 1. It is not the number of rows of an
+// [Entity.Page]: that is [Limit]. Defaults to as many as 1 MB holds, and no more than [Limit] needs.
 func PageSize(n int) ReadOption {
 	return func(r *reading) error {
 		r.given |= optPageSize
