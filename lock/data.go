@@ -87,8 +87,8 @@ func newData(v any) (Data, error) {
 
 // SetData replaces the lock's payload, only if the lock is still held. The value is encoded as with [WithData]; nil
 // removes the payload. If the lock is not held any more, the error matches [ErrLost] or [ErrReleased]. It takes turns
-// with the guarded writes of the lease. After an error that matches [table.ErrUnreachable], and after the end of ctx,
-// it is not known whether the payload was written; the call can be repeated.
+// with the guarded writes of the lease. For any other error, [table.MayBeApplied] reports whether the payload may have
+// been written. The call can be repeated.
 //
 // Cost: one conditional write.
 func (l *Lease) SetData(ctx context.Context, v any) error {

@@ -40,11 +40,13 @@ const maxJitter = time.Second
 //   - f returns an error while the lock is held: the run has failed. The row records that ([Record.LastFailed]), unless
 //     f has committed. No instance runs the interval again, unless [RetryFailed] is given. Every calls [OnFailed] and
 //     continues with the next interval.
-//   - The instance crashes or loses the lock: the run was interrupted, which is no error of f. Another instance begins
-//     it again, until the end of the next interval.
+//   - The instance crashes or loses the lock, or f returns an error because somebody has asked for the lock
+//     ([Client.Revoke]): the run was interrupted, which is no error of f. An instance begins it again, until the end of
+//     the next interval.
 //   - The run takes longer than the interval. When it ends, one of the instances runs the present interval at once. The
-//     intervals between are left out. There is one exception: an instance that has first called Every during the run can
-//     run the interval in which it began to wait.
+//     intervals between are left out.
+//   - An instance has to wait for the lock: it then runs the interval in which it began to wait, also if that has ended
+//     meanwhile, unless that or a later one is recorded.
 //   - No instance is alive for a part of the interval: the next instance that calls Every runs the interval at once,
 //     however late. So a job of a day with At(2*time.Hour+30*time.Minute, nil), first deployed at 15:00, runs at 15:00.
 //   - No instance is alive until the interval ends: it is left out, and not run later.

@@ -66,6 +66,47 @@ func TestEvery_CountsIntervalsByDynamoDBsTime(t *testing.T) {
 	}
 }
 
+// A job returns an error because its lock was revoked. That is an interruption: the interval has not failed, and is run again.
+func TestEvery_ARevokedRunIsInterrupted(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		var runs []time.Time
+		require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(inside context.Context, l *lock.Lease, at time.Time) error {
+			if runs = append(runs, at); len(runs) > 1 {
+				cancel()
+				return nil
+			}
+			assert.NoError(t, c.Revoke(ctx, l.Target()))
+			<-inside.Done()
+			return context.Cause(inside)
+		}, lock.OnFailed(func(time.Time, error) { t.Error("the run counts as failed") })), context.Canceled)
+		assert.Equal(t, []time.Time{runs[0], runs[0]}, runs)
+	})
+}
+
+// Somebody else holds the lock for several intervals. The instance that waits does not leave out the interval in which it began to wait.
+func TestEvery_RunsTheIntervalInWhichItBeganToWait(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		bounded, cancel := context.WithCancel(ctx)
+		defer cancel()
+		time.AfterFunc(5*time.Minute, func() { assert.NoError(t, l.Release(ctx)) })
+		began := time.Now().UTC().Truncate(time.Minute)
+		var runs []time.Time
+		require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+			if runs = append(runs, at); len(runs) > 1 {
+				cancel()
+			}
+			return nil
+		}), context.Canceled)
+		assert.Equal(t, []time.Time{began, began.Add(5 * time.Minute)}, runs)
+	})
+}
+
 // once runs the job of the hour, on an instance that ends as soon as that has returned.
 func (p *place) once(target lock.Target, f job, opts ...lock.Option) (at time.Time, err error) {
 	p.Helper()

@@ -205,3 +205,23 @@ func TestSetData_InDoubtIsNoLossWhenTheLeaseEnds(t *testing.T) {
 		assert.NotErrorIs(t, err, lock.ErrLost)
 	})
 }
+
+// An error tells whether the payload may have been written, also one that is answered: DynamoDB can apply a request that it fails.
+func TestSetData_TellsWhetherItMayHaveBeenWritten(t *testing.T) {
+	for fault, written := range map[tabletest.FaultKind]bool{tabletest.InternalErrorAfter: true, tabletest.Throttle: false} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.client(lock.Config{Lease: time.Minute})
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			w.engine.Inject(tabletest.Fault{Kind: fault, Operation: "UpdateItem"})
+			err = l.SetData(ctx, "x")
+			w.engine.ClearFaults()
+			require.Error(t, err)
+			assert.NotErrorIs(t, err, table.ErrUnreachable)
+			assert.Equal(t, written, table.MayBeApplied(err), err)
+			r, err := c.Inspect(ctx, l.Target())
+			require.NoError(t, err)
+			assert.Equal(t, written, !r.Data.IsZero())
+		})
+	}
+}
