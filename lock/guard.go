@@ -101,6 +101,8 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 			}
 		}
 		switch {
+		case gone != nil && leases[0].holding.Kind == lockrow.Shared && table.MayBeApplied(err):
+			return unknown(errs.Kind(table.ErrUnreachable, gone)) // with a late copy of its entry, an earlier attempt can still be applied
 		case gone != nil:
 			return gone
 		case written == len(leases):
@@ -167,10 +169,13 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 			continue
 		}
 		refused++
+		if doubt && l.holding.Kind == lockrow.Shared { // as in write
+			l.doubtCommit()
+		}
 		switch {
 		case !row.Holds(l.holding) && l.inDoubt():
 			gone = cmp.Or(gone, l.afterCommit(ctx, row))
-		case !row.Holds(l.holding): // its token shows that this transaction was not applied, and it never will be
+		case !row.Holds(l.holding): // this transaction was not applied, and never will be
 			gone = cmp.Or(gone, l.gone(ctx, row))
 		case row.Exit(l.holding, 0) != l.turn.exit:
 			late = late || row.MayFit(l.holding, l.turn.exit)

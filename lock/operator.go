@@ -21,8 +21,8 @@ import (
 
 // ForceRelease takes the lock from a holder, without its consent. The next in the line then holds it, under a greater
 // fence. From that moment on no guarded write of the old holder goes through. Its context ends with [ErrStolen] at its
-// next renewal; a holder of a [Fixed] lease notices at its next Renew or write. To ask the holder first, use
-// [Client.Revoke].
+// next renewal; a holder of a [Fixed] lease notices at its next Renew or write. So does a holder at its next write if it
+// could not be told, as in an outage. To ask the holder first, use [Client.Revoke].
 //
 // seenTicket is the holder's ticket, as [Client.Inspect], [Client.List] or a *[HeldError] has shown it. ForceRelease
 // changes nothing if another one holds the lock by now (the error is a *[HeldError]) or nobody does ([ErrNotHeld]). Others that

@@ -17,7 +17,9 @@ package lock
 // the releases of the readers that hold with it return [ErrLost], although they have lost nothing.
 //
 // A late copy of the request that acquired a reader's lease can enter its ticket again. While other readers hold, the
-// [GuardToken] of that lease is then valid again. Its writes still commit only if no writer has held since.
+// [Lease.Guard] and the [GuardToken] of that lease are then valid again. Its writes still commit only if no writer has
+// held since. So if a reader's write got no answer, and its repetition finds the lock lost, the error matches
+// [table.ErrUnreachable] and not [ErrLost]: the first attempt may yet be applied.
 //
 // Shared cannot be combined with [Permits], [Fixed] and [WithData], nor with [Client.AcquireAll], [Client.Lead] and
 // [Client.Every].

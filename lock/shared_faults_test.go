@@ -107,6 +107,37 @@ func TestShared_LateDuplicateGrantsNothing(t *testing.T) {
 	})
 }
 
+// A reader has lost its lease, and its first attempt to write is late. A late copy of its entry brings its ticket back before that, and
+// the attempt is applied. So the error does not tell that nothing was written.
+func TestShared_LateWriteBehindALateEntryIsInDoubt(t *testing.T) {
+	for name, write := range map[string]func(l *lock.Lease, ctx context.Context, ops ...table.Op) error{
+		"write": (*lock.Lease).Write, "commit": (*lock.Lease).Commit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				reads, err := w.client(quiet).Acquire(ctx, catalogue, lock.Shared())
+				require.NoError(t, err)
+				c := w.client(quiet)
+				keeps, err := c.Acquire(ctx, lock.Name("keeps the session"))
+				require.NoError(t, err)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: 30 * time.Second, Times: 1})
+				l, err := c.Acquire(ctx, catalogue, lock.Shared())
+				require.NoError(t, err)
+				require.NoError(t, w.client(quiet).ForceRelease(ctx, catalogue, l.Ticket()))
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", For: 40 * time.Second, Times: 1})
+				err = write(l, ctx, w.count("x"))
+				assert.ErrorIs(t, err, table.ErrUnreachable)
+				assert.NotErrorIs(t, err, lock.ErrLost)
+				assert.True(t, table.MayBeApplied(err))
+				time.Sleep(time.Minute)
+				assert.EqualValues(t, 1, w.counted("x"), "no writer has held since")
+				require.NoError(t, keeps.Release(ctx))
+				require.ErrorIs(t, reads.Release(ctx), lock.ErrLost, "which says nothing, after a force beside it")
+			})
+		})
+	}
+}
+
 // Whichever answer is lost, a reader is released once, and told so.
 func TestShared_IsReleasedThroughLostAnswers(t *testing.T) {
 	for name, release := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
