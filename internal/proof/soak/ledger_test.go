@@ -3,11 +3,13 @@ package soak
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -101,6 +103,8 @@ func TestOutcomeOf_TrustsOnlyTheGuardsRefusal(t *testing.T) {
 		{table.ErrCondition, unknown, true},
 		{lock.ErrMalformed, unknown, true},
 		{table.ErrInvalid, unknown, true},
+		{&types.InternalServerError{}, unknown, false},
+		{io.ErrUnexpectedEOF, unknown, true},
 	} {
 		assert.Equal(t, tc.want, outcomeOf(tc.err), tc.err)
 		assert.Equal(t, tc.odd, unexpected(tc.err), tc.err)

@@ -1,12 +1,15 @@
 package soak
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -101,17 +104,21 @@ func outcomeOf(err error) outcome {
 	return unknown
 }
 
-// unexpected reports whether no fault explains an error.
+// unexpected reports whether no fault explains an error. An error of no known kind is unexpected, too.
 func unexpected(err error) bool {
-	for _, known := range []error{
-		lock.ErrNotLock, lock.ErrMalformed, lock.ErrMultiRegion, lock.ErrInvalid, errNotAsWritten,
-		table.ErrSchema, table.ErrNoTable, table.ErrDenied, table.ErrCredentials, table.ErrCondition,
+	if err == nil {
+		return false
+	}
+	for _, explained := range []error{
+		lock.ErrLost, lock.ErrReleased, lock.ErrHeld, lock.ErrClosed, context.Canceled, context.DeadlineExceeded,
+		table.ErrUnreachable, table.ErrThrottled, table.ErrConflict,
 	} {
-		if errors.Is(err, known) && !errors.Is(err, lock.ErrLost) && !errors.Is(err, lock.ErrReleased) {
-			return true
+		if errors.Is(err, explained) {
+			return false
 		}
 	}
-	return false
+	var internal *types.InternalServerError
+	return !errors.As(err, &internal)
 }
 
 // errNotAsWritten means that a row is not as the workloads write it.
