@@ -1,6 +1,7 @@
 package entity_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -140,5 +141,71 @@ func TestKey_HoldsTimesAsTheirAttributesKeepThem(t *testing.T) {
 			n++
 		}
 		assert.Equal(t, 1, n)
+	})
+}
+
+// Address is text that is stored in lower case.
+type Address string
+
+func (a Address) MarshalDynamo() (types.AttributeValue, error) {
+	return &types.AttributeValueMemberS{Value: strings.ToLower(string(a))}, nil
+}
+
+// Points is a number that is omitted if it is 0.
+type Points int
+
+func (p Points) IsZero() bool { return p == 0 }
+
+type Subscriber struct {
+	List   string  `dynamo:"list"`
+	Email  Address `dynamo:"email"`
+	Backup Address `dynamo:"backup"`
+	Points *Points `dynamo:"points,omitempty"`
+}
+
+// A type's own encoding can store another value than a key of the raw value would have. Then a row had two keys, and two rows the same
+// unique value.
+func TestKey_HoldsValuesAsTheirAttributesKeepThem(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		subscribers := define(t, f.Table, entity.Spec[Subscriber]{
+			Type: "Subscriber", PK: "LIST#{list}", SK: "{email}",
+			Indexes: []entity.Index[Subscriber]{{Name: "gsi1", PK: "BACKUP#{backup}", SK: "{email}"}, {Name: "gsi2", PK: "POINTS", SK: "{points:uint6}"}},
+			Unique:  []entity.Unique[Subscriber]{{Name: "backup", Key: "{backup}"}},
+		})
+		ctx := t.Context()
+		ada, err := subscribers.Create(ctx, Subscriber{List: "l", Email: "Ada@X", Backup: "Ada@Y", Points: new(Points)})
+		require.NoError(t, err)
+		_, err = subscribers.Create(ctx, Subscriber{List: "l", Email: "ada@x"})
+		require.ErrorIs(t, err, entity.ErrExists)
+		_, err = subscribers.Create(ctx, Subscriber{List: "l", Email: "bob@x", Backup: "ada@y"})
+		require.ErrorIs(t, err, entity.ErrUnique)
+
+		check := func(backup string) {
+			t.Helper()
+			row := f.row(t, subscribers.Key(ada))
+			require.Equal(t, backup, text(row, "backup"))
+			require.Equal(t, "shop/BACKUP#"+backup, text(row, "g1pk"))
+			require.Equal(t, "ada@x", text(row, "g1sk"))
+			require.Nil(t, row["points"])
+			require.Empty(t, text(row, "g2sk"), "no points are read back")
+			for _, value := range []string{backup, strings.ToUpper(backup)} {
+				found := collect(t, subscribers.Query(ctx, keys.Values{"backup": value}, entity.On("gsi1"), entity.From("email", "ADA@X")))
+				require.Len(t, found, 1)
+				require.Equal(t, subscribers.Key(ada), subscribers.Key(found[0]))
+			}
+		}
+		check("ada@y")
+		_, err = subscribers.Update(ctx, ada, entity.Set("backup", "ADA@Z"))
+		require.NoError(t, err)
+		check("ada@z")
+		_, err = subscribers.Modify(ctx, ada, func(s *Subscriber) error { s.Backup = "Ada@W"; return nil })
+		require.NoError(t, err)
+		check("ada@w")
+		require.NoError(t, subscribers.Delete(ctx, ada))
+		for item, err := range f.Scan(ctx, table.Scan{}) {
+			require.NoError(t, err)
+			t.Errorf("%s is left", text(item, "PK"))
+		}
 	})
 }

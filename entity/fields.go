@@ -25,6 +25,7 @@ type field struct {
 	codec  *codec.Field // its encoder and decoder; nil for a field that is not encoded
 	unix   bool         // a time that is stored in whole seconds
 	ends   bool         // the time to live, which is stored in whole seconds, rounded up
+	own    bool         // methods of the type decide what is stored, which can be another value
 
 	natural *naturalKey // set if the attribute is a key of an index
 	home    *keyPlan    // for a field without an attribute: the index key that stores it
@@ -36,6 +37,7 @@ var (
 	awsMarshalerType    = reflect.TypeFor[awsMarshaler]()
 	textMarshalerType   = reflect.TypeFor[encoding.TextMarshaler]()
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+	zeroerType          = reflect.TypeFor[interface{ IsZero() bool }]()
 )
 
 // awsMarshaler is the SDK's attributevalue.Marshaler, which the encoder supports too.
@@ -208,8 +210,37 @@ func resolve(fields []*field, name string) *field {
 
 // keyValue returns the value of the field in v, a T, for a key template, or false if the field is empty.
 func (f *field) keyValue(v reflect.Value) (any, bool, error) {
-	part, ok, err := keyValue(f.of(v))
+	stored, err := f.stored(f.of(v))
+	if err != nil {
+		return nil, false, err
+	}
+	part, ok, err := keyValue(stored)
 	return f.whole(part), ok, err
+}
+
+// stored returns v, a value of the field's type, as it will be read from the row. A key is made of that, since methods of
+// the type can store another value, such as an address in lower case. Otherwise the value that is read would give another key
+// than the row has, and two rows could have the same unique value.
+func (f *field) stored(v reflect.Value) (reflect.Value, error) {
+	if !f.own {
+		return v, nil
+	}
+	av, err := f.encode(v)
+	back := reflect.New(f.typ).Elem()
+	if err == nil && av != nil && f.decode(back, av) != nil {
+		err = fmt.Errorf("%w: a %s cannot be read back", ErrInvalid, f.typ)
+	}
+	return back, err
+}
+
+// storesOther reports whether methods of a type decide what is stored of a value: its own encoding, or IsZero, by which a tag
+// omits it. MarshalText is not among them, since keys have the same text.
+func storesOther(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	p := reflect.PointerTo(t)
+	return t != timeType && (p.Implements(marshalerType) || p.Implements(awsMarshalerType) || p.Implements(zeroerType))
 }
 
 // whole rounds a time for a key to whole seconds as the attribute does, if it stores whole seconds. Otherwise the value that
@@ -283,6 +314,14 @@ func (f *field) keyPart(v any) (any, error) {
 	}
 	if rv.IsValid() && !makesText(rv.Type()) {
 		if c, err := own.convert(rv.Interface()); err == nil {
+			v = c.Interface()
+		}
+	}
+	if f.own {
+		if c, err := f.convert(v); err == nil {
+			if c, err = f.stored(c); err != nil {
+				return nil, err
+			}
 			v = c.Interface()
 		}
 	}

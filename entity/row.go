@@ -36,6 +36,7 @@ func (c *compiler) rows(t reflect.Type) {
 	for _, f := range c.fields {
 		if f.attr != "" {
 			f.codec = whole.Field(f.attr)
+			f.own = storesOther(f.typ)
 		}
 	}
 	p := c.plan
