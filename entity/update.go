@@ -22,6 +22,9 @@ import (
 // version, Update reads the row. It also reads a row of an older schema, which the same write converts, and a row that
 // has no version yet.
 //
+// Without changes, Update converts a row of an older schema, and gives a row its next version. If there is nothing to do,
+// it writes nothing.
+//
 // If the error is a *[DecodeError] and does not match [ErrType], the write was applied: the row contains a value that T
 // cannot hold.
 //
@@ -41,7 +44,8 @@ func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (u
 	from := e.given(o)
 	from.whole = true
 	stale := ErrStale
-	if from.guarded && !e.byAttributes(from) || !from.guarded && !e.needsRow(u) {
+	empty := len(u.list) == 0 && e.plan.version == nil // there is something to write only if the row is of an older schema
+	if from.guarded && !e.byAttributes(from) || !from.guarded && !e.needsRow(u) && !empty {
 		updated, err = e.apply(ctx, from, u)
 		var part *partialError
 		switch {
@@ -57,6 +61,10 @@ func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (u
 		now, err := e.basis(ctx, o, false)
 		if err != nil {
 			return err
+		}
+		if empty && !e.outdated(now.item) {
+			updated = now.row
+			return nil
 		}
 		if !from.guarded {
 			updated, err = e.apply(ctx, now, u)
