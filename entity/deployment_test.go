@@ -178,3 +178,52 @@ func TestDeployment_OldInstancesRefuseANewSchemaOnlyIfTheyNameIt(t *testing.T) {
 		assert.Equal(t, "bob", got.Owner, "a Put is of the old schema, and converted")
 	})
 }
+
+// An old instance that does not know a unique value gives its row another one. Then the first value is free, although the row is of an
+// older schema, unless the old instance takes it back.
+func TestDeployment_AValueThatAnOldInstanceGaveUpIsFree(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		ctx := t.Context()
+		old := define(t, f.raw, permitSpec[Permit]())
+		type named struct { // holder is called owner
+			ID    string `dynamo:"id"`
+			Owner string `dynamo:"owner,omitempty"`
+		}
+		spec := permitSpec[named]()
+		spec.Unique = []entity.Unique[named]{{Name: "owner", Key: "{owner}"}}
+		spec.Upgrades = []func(table.Item) (table.Item, error){func(row table.Item) (table.Item, error) {
+			row["owner"] = row["holder"]
+			delete(row, "holder")
+			return row, nil
+		}}
+		permits := define(t, f.Table, spec)
+		_, err := permits.Create(ctx, named{ID: "1", Owner: "ann"})
+		require.NoError(t, err)
+		_, err = old.Put(ctx, Permit{ID: "1", Holder: "ann"})
+		require.NoError(t, err)
+		_, err = permits.Create(ctx, named{ID: "2", Owner: "ann"})
+		require.ErrorIs(t, err, entity.ErrUnique, "the older row has the value")
+
+		_, err = old.Put(ctx, Permit{ID: "1", Holder: "bob"})
+		require.NoError(t, err)
+		f.faults.Before(func(op string) {
+			if op == "GetItem" { // of the owner; then the old instance is faster than the transaction
+				f.faults.Before(func(string) {
+					f.faults.Before(nil)
+					_, err := old.Put(ctx, Permit{ID: "1", Holder: "ann"})
+					require.NoError(t, err)
+				})
+			}
+		})
+		_, err = permits.Create(ctx, named{ID: "2", Owner: "ann"})
+		require.ErrorIs(t, err, entity.ErrUnique)
+
+		_, err = old.Put(ctx, Permit{ID: "1", Holder: "bob"})
+		require.NoError(t, err)
+		_, err = permits.Create(ctx, named{ID: "2", Owner: "ann"})
+		require.NoError(t, err)
+		_, err = permits.Create(ctx, named{ID: "3", Owner: "ann"})
+		require.ErrorIs(t, err, entity.ErrUnique)
+	})
+}

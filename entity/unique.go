@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -361,7 +362,7 @@ func (e *core) orphaned(ctx context.Context, sentinel, owner keys.Key) (still ta
 			still = table.Or(still, table.And(e.isOursOrNone(p.match.at(owner)), e.hasExpired()))
 		}
 		return still, true, nil
-	case err != nil || !e.owns(item) || e.outdated(item):
+	case err != nil || !e.owns(item):
 		return still, false, err
 	}
 	row, err := e.decodeAt(owner, item)
@@ -374,6 +375,12 @@ func (e *core) orphaned(ctx context.Context, sentinel, owner keys.Key) (still ta
 		}
 	}
 	seen, err := e.expectations(&basis{row: row, item: item, guarded: p.version != nil})
+	if e.outdated(item) { // only its upgrades know which attributes the value depends on
+		seen = nil
+		for _, name := range slices.Sorted(maps.Keys(item)) {
+			seen = append(seen, expectation{attr: name, want: item[name]})
+		}
+	}
 	conds := []table.Cond{table.Attr(p.scheme.PK).Exists()}
 	if p.version != nil {
 		conds = append(conds, p.hasVersion(e.versionOf(row)))
