@@ -232,7 +232,7 @@ func (u *update) table() []table.Change {
 		case r.verb == addVerb:
 			list = append(list, attr.Add(r.av))
 		case r.verb == removeFromVerb:
-			list = append(list, attr.DeleteFrom(r.av))
+			list = append(list, attr.RemoveFrom(r.av))
 		case r.verb == appendVerb:
 			list = append(list, attr.Set(attr.OrElse(&types.AttributeValueMemberL{}).Append(r.av)))
 		case r.av == nil:

@@ -25,7 +25,7 @@ func TestBuilder_WritesExpressions(t *testing.T) {
 	a, n := Attr("a"), Attr("n")
 	cond, update, b := expression(
 		And(Or(a.Equal(1), n.Less(a)), Not(a.Between(1, 2)), a.Field("f").At(3).Exists(), n.In(1, 2), Not(Not(a.HasPrefix("x")))),
-		n.Add(1), a.Set(n.OrElse(0).Plus(1)), Attr("x").Remove(), Attr("y").Remove(), Attr("s").DeleteFrom(&types.AttributeValueMemberSS{Value: []string{"z"}}), Attr("z").Set(2))
+		n.Add(1), a.Set(n.OrElse(0).Plus(1)), Attr("x").Remove(), Attr("y").Remove(), Attr("s").RemoveFrom(&types.AttributeValueMemberSS{Value: []string{"z"}}), Attr("z").Set(2))
 	require.NoError(t, b.err)
 	assert.Equal(t, "(#0 = :0 OR #1 < #0) AND (NOT (#0 BETWEEN :1 AND :2)) AND attribute_exists(#0.#2[3])"+
 		" AND #1 IN (:3, :4) AND (NOT (NOT begins_with(#0, :5)))", cond)
@@ -34,11 +34,11 @@ func TestBuilder_WritesExpressions(t *testing.T) {
 	assert.Len(t, b.values, 11)
 }
 
-func TestBuilder_AddTakesNumbersAndSetsAndDeleteFromSets(t *testing.T) {
+func TestBuilder_AddTakesNumbersAndSetsAndRemoveFromSets(t *testing.T) {
 	n := Attr("n")
 	for _, c := range []struct {
 		value           any
-		add, deleteFrom bool
+		add, removeFrom bool
 	}{
 		{1, true, false},
 		{1.5, true, false},
@@ -51,7 +51,7 @@ func TestBuilder_AddTakesNumbersAndSetsAndDeleteFromSets(t *testing.T) {
 		{[]string{"a"}, false, false}, // a list
 		{map[string]int{"a": 1}, false, false},
 	} {
-		for want, change := range map[*bool]Change{&c.add: n.Add(c.value), &c.deleteFrom: n.DeleteFrom(c.value)} {
+		for want, change := range map[*bool]Change{&c.add: n.Add(c.value), &c.removeFrom: n.RemoveFrom(c.value)} {
 			_, _, b := expression(Cond{}, Attr("m").Set("x"), change)
 			if *want {
 				assert.NoError(t, b.err, "%T", c.value)

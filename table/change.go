@@ -32,8 +32,9 @@ func (o Operand) Remove() Change { return Change{verb: removeVerb, target: o} }
 // [Table.Write].
 func (o Operand) Add(v any) Change { return Change{verb: addVerb, target: o, value: operand(v)} }
 
-// DeleteFrom removes the elements of a set from a set attribute.
-func (o Operand) DeleteFrom(set any) Change {
+// RemoveFrom removes the elements of a set from a set attribute (DELETE in an update expression). Elements that are not in
+// it are ignored; a set that becomes empty is removed.
+func (o Operand) RemoveFrom(set any) Change {
 	return Change{verb: deleteVerb, target: o, value: operand(set)}
 }
 
@@ -79,7 +80,7 @@ func writeChanges(b *builder, changes []Change) {
 			case addVerb, deleteVerb:
 				b.text(" ")
 				if c.value.kind != valueOperand {
-					b.fail("Add and DeleteFrom take values only")
+					b.fail("Add and RemoveFrom take values only")
 				}
 				c.value.write(b)
 				b.operandOf(verb)
@@ -88,7 +89,7 @@ func writeChanges(b *builder, changes []Change) {
 	}
 }
 
-// operandOf refuses the value that was written last if Add or DeleteFrom does not take its type.
+// operandOf refuses the value that was written last if Add or RemoveFrom does not take its type.
 func (b *builder) operandOf(verb changeVerb) {
 	if b.err != nil {
 		return
@@ -98,9 +99,9 @@ func (b *builder) operandOf(verb changeVerb) {
 	case *types.AttributeValueMemberSS, *types.AttributeValueMemberNS, *types.AttributeValueMemberBS:
 	case *types.AttributeValueMemberN:
 		if verb == deleteVerb {
-			b.fail("DeleteFrom takes a set")
+			b.fail("RemoveFrom takes a set")
 		}
 	default:
-		b.fail("Add takes a number or a set, and DeleteFrom a set")
+		b.fail("Add takes a number or a set, and RemoveFrom a set")
 	}
 }

@@ -154,9 +154,9 @@ func TestChange_DoesWhatItsNameTells(t *testing.T) {
 		{"Add to missing", []table.Change{a("new").Add(-2)}, "new", num("-2")},
 		{"Add to set", []table.Change{a("ss").Add(strs("b", "c"))}, "ss", strs("a", "b", "c")},
 		{"Add to missing set", []table.Change{a("new").Add(nums("1"))}, "new", nums("1")},
-		{"DeleteFrom", []table.Change{a("ss").DeleteFrom(strs("b", "z"))}, "ss", strs("a")},
-		{"DeleteFrom all", []table.Change{a("ss").DeleteFrom(strs("a", "b"))}, "ss", nil},
-		{"all verbs at once", []table.Change{a("ns").DeleteFrom(nums("1")), a("x").Set(1), a("n").Add(1), a("str").Remove(), a("y").Set(2)}, "n", num("6")},
+		{"RemoveFrom", []table.Change{a("ss").RemoveFrom(strs("b", "z"))}, "ss", strs("a")},
+		{"RemoveFrom all", []table.Change{a("ss").RemoveFrom(strs("a", "b"))}, "ss", nil},
+		{"all verbs at once", []table.Change{a("ns").RemoveFrom(nums("1")), a("x").Set(1), a("n").Add(1), a("str").Remove(), a("y").Set(2)}, "n", num("6")},
 		{"38 digits are kept", []table.Change{a("new").Set(num("12345678901234567890123456789012345678"))}, "new", num("12345678901234567890123456789012345678")},
 	}
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {

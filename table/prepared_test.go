@@ -73,10 +73,10 @@ func TestPrepared_DoesWhatItsOperationDoes(t *testing.T) {
 }
 
 // What a parameter is shows only later.
-func TestPrepared_AddAndDeleteFromTakeParameters(t *testing.T) {
+func TestPrepared_AddAndRemoveFromTakeParameters(t *testing.T) {
 	tbl, ctx := openPrepared(t), t.Context()
 	key := keys.NewKey("a", "b")
-	p, err := tbl.Inside(inside.Key{}).Prepare(table.Update(keys.Key{}, table.Attr("n").Add(param(0)), table.Attr("more").Add(param(1)), table.Attr("less").DeleteFrom(param(2))))
+	p, err := tbl.Inside(inside.Key{}).Prepare(table.Update(keys.Key{}, table.Attr("n").Add(param(0)), table.Attr("more").Add(param(1)), table.Attr("less").RemoveFrom(param(2))))
 	require.NoError(t, err)
 	require.NoError(t, tbl.Write(ctx, table.Update(key, table.Attr("less").Set(strs("x", "y")))))
 	require.NoError(t, tbl.Write(ctx, p(key, 2, strs("z"), strs("y"))))

@@ -230,7 +230,7 @@ func TestWrite_RefusesBadOperationsBeforeAnythingIsSent(t *testing.T) {
 			{"Add of an attribute", []table.Op{table.Update(key("p", "s"), n.Add(n))}, "values only"},
 			{"Add of a text", []table.Op{put, table.Update(key("p", "x"), n.Add("1"))}, "operation 1: invalid request: Add takes a number or a set"},
 			{"Add of a list", []table.Op{put, table.Update(key("p", "x"), n.Add([]int{1}))}, "operation 1: invalid request: Add takes a number or a set"},
-			{"DeleteFrom with a number", []table.Op{put, table.Update(key("p", "x"), n.DeleteFrom(1))}, "operation 1: invalid request: DeleteFrom takes a set"},
+			{"RemoveFrom with a number", []table.Op{put, table.Update(key("p", "x"), n.RemoveFrom(1))}, "operation 1: invalid request: RemoveFrom takes a set"},
 			{"zero change", []table.Op{table.Update(key("p", "s"), table.Change{})}, "empty attribute name"},
 			{"nil value", []table.Op{put.If(n.Equal(nil))}, "no value"},
 			{"typed nil value", []table.Op{put.If(n.Equal((*types.AttributeValueMemberS)(nil)))}, "is nil"},

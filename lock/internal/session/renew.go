@@ -133,7 +133,7 @@ func (s *Session) write(ctx context.Context) (asked []string, err error) {
 	ask := table.Attr(n.Ask)
 	emptied := op.Changing(ask.Remove())
 	if len(s.answered) > 0 {
-		op = op.Changing(ask.DeleteFrom(stringSet(s.answered)))
+		op = op.Changing(ask.RemoveFrom(stringSet(s.answered)))
 	}
 	item, err := k.repeater.Table.Apply(ctx, op, table.ReturnNew)
 	if errors.Is(err, table.ErrInvalid) { // the mailbox has another type, or fills the row: the renewal comes first
