@@ -68,7 +68,7 @@ func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration)
 		}
 		if unknown := m.unknown(s); unknown != nil {
 			later := slices.ContainsFunc(unknown.IDs, func(id string) bool {
-				return !s.records[id].Repeating && s.compare(id, list[len(list)-1].ID) > 0
+				return !s.records[id].Repeatable && s.compare(id, list[len(list)-1].ID) > 0
 			})
 			if found := m.judge(nil, m.onUnknown == Fail || later, look == beforeLock, unknown); found != nil {
 				return nil, unknown

@@ -20,7 +20,7 @@ const bookkeeping = 5 * time.Second
 func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Migration, s *snapshot, down bool, report *Report) error {
 	record := Record{
 		Set: m.set, ID: migration.ID, Name: migration.Name, Revision: migration.Revision, State: Running, Down: down,
-		Repeating: migration.Repeatable, Owner: lease.Owner(), Fence: lease.Fence(), Base: lease.Fence(), Started: m.table.Now().UTC(),
+		Repeatable: migration.Repeatable, Owner: lease.Owner(), Fence: lease.Fence(), Base: lease.Fence(), Started: m.table.Now().UTC(),
 	}
 	before := s.records[migration.ID]
 	if before.State == Running || before.State == Failed {

@@ -142,7 +142,7 @@ func (m *Migrator) last(s *snapshot) (last string) {
 		}
 	}
 	for _, id := range m.missing(s) {
-		if r := s.records[id]; r.State != Pending && !r.Repeating && (last == "" || compareIDs(id, last) > 0) {
+		if r := s.records[id]; r.State != Pending && !r.Repeatable && (last == "" || compareIDs(id, last) > 0) {
 			last = id
 		}
 	}

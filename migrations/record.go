@@ -41,22 +41,22 @@ type Record struct {
 	Set string `dynamo:"-"`
 	ID  string `dynamo:"-"`
 
-	Name      string        `dynamo:"name,omitempty"`
-	Revision  string        `dynamo:"revision,omitempty"`
-	State     State         `dynamo:"state"`
-	Down      bool          `dynamo:"down,omitempty"`     // the current or failed run is that of Down
-	Baseline  bool          `dynamo:"baseline,omitempty"` // recorded as applied without having run
-	Owner     string        `dynamo:"owner,omitempty"`    // instance that last ran it, for people
-	Fence     int64         `dynamo:"fence,omitempty"`    // fencing token of the lease of the last run
-	Base      int64         `dynamo:"base,omitempty"`     // fencing token of the lease under which it was begun; checkpoints with another base do not count
-	Attempts  int           `dynamo:"attempts,omitempty"` // number of attempts since it was pending
-	Started   time.Time     `dynamo:"started,omitempty"`
-	Finished  time.Time     `dynamo:"finished,omitempty"`
-	Took      time.Duration `dynamo:"took,omitempty"`     // duration of the last attempt
-	Approved  bool          `dynamo:"approved,omitempty"` // Repair allows another run although it is not idempotent
-	Step      string        `dynamo:"step,omitempty"`     // step that failed
-	Error     string        `dynamo:"error,omitempty"`
-	Repeating bool          `dynamo:"repeatable,omitempty"`
+	Name       string        `dynamo:"name,omitempty"`
+	Revision   string        `dynamo:"revision,omitempty"`
+	State      State         `dynamo:"state"`
+	Down       bool          `dynamo:"down,omitempty"`     // the current or failed run is that of Down
+	Baseline   bool          `dynamo:"baseline,omitempty"` // recorded as applied without having run
+	Owner      string        `dynamo:"owner,omitempty"`    // instance that last ran it, for people
+	Fence      int64         `dynamo:"fence,omitempty"`    // fencing token of the lease of the last run
+	Base       int64         `dynamo:"base,omitempty"`     // fencing token of the lease under which it was begun; checkpoints with another base do not count
+	Attempts   int           `dynamo:"attempts,omitempty"` // number of attempts since it was pending
+	Started    time.Time     `dynamo:"started,omitempty"`
+	Finished   time.Time     `dynamo:"finished,omitempty"`
+	Took       time.Duration `dynamo:"took,omitempty"`     // duration of the last attempt
+	Approved   bool          `dynamo:"approved,omitempty"` // Repair allows another run although it is not idempotent
+	Step       string        `dynamo:"step,omitempty"`     // step that failed
+	Error      string        `dynamo:"error,omitempty"`
+	Repeatable bool          `dynamo:"repeatable,omitempty"` // [Migration.Repeatable] at the last run
 }
 
 // checkpoint is the row of a finished step, or of one segment of a backfill.
