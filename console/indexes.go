@@ -37,11 +37,11 @@ func (c *Console) indexesPage(r *http.Request) (*part, error) {
 		if err != nil {
 			return "", 0, err
 		}
-		items, err := c.config.Table.EstimateItems(ctx)
+		size, err := c.config.Table.Estimate(ctx)
 		if err != nil {
 			return "", 0, err
 		}
-		body, err := fragment("indexes", c.viewIndexes(plan, items))
+		body, err := fragment("indexes", c.viewIndexes(plan, size.Items))
 		return body, 1, err
 	}}, nil
 }

@@ -160,8 +160,8 @@ func (f *filling) report(ctx context.Context, cancel context.CancelCauseFunc) (s
 	if report == nil {
 		return func() {}
 	}
-	if n, err := f.run.migrator.table.EstimateItems(ctx); err == nil {
-		f.total = n
+	if size, err := f.run.migrator.table.Estimate(ctx); err == nil {
+		f.total = size.Items
 	}
 	end := make(chan struct{})
 	var group sync.WaitGroup

@@ -117,11 +117,11 @@ func (m *Migrator) estimate(ctx context.Context, list []Status) {
 	if len(open) == 0 {
 		return
 	}
-	n, err := m.table.EstimateItems(ctx)
+	size, err := m.table.Estimate(ctx)
 	if err != nil {
 		return
 	}
 	for _, s := range open {
-		s.Total = n
+		s.Total = size.Items
 	}
 }

@@ -41,7 +41,7 @@ func TestPace_IsAskedBeforeEveryRequest(t *testing.T) {
 	}
 	assert.Equal(t, 5, read)
 	assert.Equal(t, 5, asked, "a batch, three pages, and one of them again")
-	_, err = tbl.EstimateItems(ctx)
+	_, err = tbl.Estimate(ctx)
 	require.NoError(t, err)
 	assert.Len(t, engine.Requests(), asked)
 

@@ -92,7 +92,7 @@ type Estimate struct {
 	Bytes int64 // without indexes
 }
 
-// Estimate returns the size of the table.
+// Estimate returns how many items the table has and how large it is, as DynamoDB knows it: up to some six hours ago.
 //
 // Cost: one DescribeTable.
 func (t *Table) Estimate(ctx context.Context) (Estimate, error) {
@@ -104,10 +104,4 @@ func (t *Table) Estimate(ctx context.Context) (Estimate, error) {
 		return Estimate{}, t.missing()
 	}
 	return Estimate{Items: deref(description.ItemCount), Bytes: deref(description.TableSizeBytes)}, nil
-}
-
-// EstimateItems returns the number of items in the table: that of [Table.Estimate].
-func (t *Table) EstimateItems(ctx context.Context) (int64, error) {
-	e, err := t.Estimate(ctx)
-	return e.Items, err
 }

@@ -30,7 +30,7 @@ func TestTable_RefusesANilContextBeforeAnythingIsSent(t *testing.T) {
 	calls := allCalls(tbl)
 	calls["verify"] = tbl.Verify
 	calls["replicated"] = func(ctx context.Context) error { _, err := tbl.Replicated(ctx); return err }
-	calls["estimate"] = func(ctx context.Context) error { _, err := tbl.EstimateItems(ctx); return err }
+	calls["estimate"] = func(ctx context.Context) error { _, err := tbl.Estimate(ctx); return err }
 	calls["apply"] = func(ctx context.Context) error {
 		_, err := tbl.Apply(ctx, table.Delete(key("p", "s")), table.ReturnOld)
 		return err

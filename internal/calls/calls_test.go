@@ -154,8 +154,7 @@ func calls() map[string]call {
 		"table.Table.Replicated": simple(func(w *world, ctx context.Context) error {
 			return first(fresh(w).Replicated(ctx))
 		}),
-		"table.Table.Estimate":      simple(func(w *world, ctx context.Context) error { return first(w.table.Estimate(ctx)) }),
-		"table.Table.EstimateItems": simple(func(w *world, ctx context.Context) error { return first(w.table.EstimateItems(ctx)) }),
+		"table.Table.Estimate": simple(func(w *world, ctx context.Context) error { return first(w.table.Estimate(ctx)) }),
 		"table.WithoutRetry": simple(func(w *world, ctx context.Context) error {
 			return first(w.table.Get(table.WithoutRetry(ctx), key, true))
 		}),
