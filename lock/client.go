@@ -53,8 +53,12 @@ func (c *Client) clk() clock.Clock { return c.repeater.Clock }
 
 // New returns a client for the locks of a table. It sends no request. A setting that is not acceptable is an error that
 // matches [ErrInvalid].
-func New(t *table.Table, config Config) (_ *Client, err error) {
-	defer func() { err = wrap("new", err) }()
+func New(t *table.Table, config Config) (*Client, error) {
+	c, err := newClient(t, config)
+	return c, wrap("new", err)
+}
+
+func newClient(t *table.Table, config Config) (*Client, error) {
 	if t == nil {
 		return nil, invalid("nil table")
 	}
@@ -62,6 +66,7 @@ func New(t *table.Table, config Config) (_ *Client, err error) {
 	if err := allSettings().Check(config); err != nil {
 		return nil, err
 	}
+	config.Lease = config.Lease.Truncate(time.Millisecond)
 	if here := t.Region(); config.HomeRegion != "" && here != "" && here != config.HomeRegion {
 		return nil, invalid("Config.HomeRegion %q: the table's client is in %q", config.HomeRegion, here)
 	}

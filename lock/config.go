@@ -158,7 +158,7 @@ const (
 
 func (c Config) withDefaults(delimiter byte) Config {
 	d := string(rune(delimiter))
-	c.Lease = cmp.Or(c.Lease, 20*time.Second).Truncate(time.Millisecond)
+	c.Lease = cmp.Or(c.Lease, 20*time.Second)
 	if c.Owner == "" {
 		host, err := os.Hostname()
 		if err != nil {

@@ -51,6 +51,8 @@ func TestConfig_IsValidated(t *testing.T) {
 		require.ErrorContains(t, err, "Config."+field, "all at once")
 	}
 	assert.NotContains(t, err.Error(), "\n")
+	_, err = lock.New(tbl, lock.Config{Lease: 20}) // seconds, as the caller thinks
+	require.ErrorContains(t, err, "Config.Lease: 20ns: want 1s to 1h0m0s")
 	_, err = lock.New(nil, lock.Config{})
 	require.ErrorIs(t, err, lock.ErrInvalid)
 
