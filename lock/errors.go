@@ -28,7 +28,7 @@ var (
 
 	// ErrMaxHold is the cause if the lock was held for longer than [MaxHold] or [Config.MaxHold] allows. The lock is
 	// released then.
-	ErrMaxHold = fmt.Errorf("%w: held for longer than it may be", ErrLost)
+	ErrMaxHold = fmt.Errorf("%w: held for longer than MaxHold allows", ErrLost)
 
 	// ErrMultiRegion means that the table has replicas in other regions, where the same lock could be granted again.
 	// Name the one region that acquires locks in [Config.HomeRegion].

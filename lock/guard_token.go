@@ -53,8 +53,12 @@ func (g GuardToken) String() string {
 }
 
 // ParseGuardToken decodes the result of [GuardToken.String]. Any other text is [ErrInvalid].
-func ParseGuardToken(text string) (_ GuardToken, err error) {
-	defer func() { err = wrap("parse guard token", err) }()
+func ParseGuardToken(text string) (GuardToken, error) {
+	g, err := parseGuardToken(text)
+	return g, wrap("parse guard token", err)
+}
+
+func parseGuardToken(text string) (GuardToken, error) {
 	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil {
 		return GuardToken{}, invalid("not a guard token")

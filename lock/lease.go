@@ -25,7 +25,8 @@ const (
 	pathHandedOver = "handed_over" // by a pass
 )
 
-// Lease is a lock that was acquired. It is safe for concurrent use.
+// Lease is a lock that was acquired. End it with [Lease.Commit] or [Lease.Release]; [Client.Do] does that itself. It is safe
+// for concurrent use.
 type Lease struct {
 	client  *Client
 	request *request

@@ -9,7 +9,7 @@ import (
 )
 
 // MaxTargets is how many locks [Client.AcquireAll] takes at most: the number of actions in one transaction.
-const MaxTargets = table.MaxOps
+const MaxTargets = table.MaxOps // 100
 
 // AcquireAll takes 1 to 100 locks together. It waits until it has all of them, until ctx ends or until the client is
 // closed. In the last two cases the error contains a *[HeldAllError], which lists the holders. Options apply to each

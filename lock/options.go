@@ -8,7 +8,11 @@ import (
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 )
 
-// Option is an option of the calls that acquire a lock.
+// Option changes how a call acquires a lock. An option that does not fit the call is refused with [ErrInvalid].
+//
+//   - [Existing], [Fixed], [MaxHold], [WithData]: all calls that acquire
+//   - [Permits], [Shared]: [Client.Acquire], [Client.TryAcquire], [Client.Do] and [Client.TryDo]
+//   - [At], [OnFailed], [RetryFailed]: [Client.Every]
 type Option func(*request) error
 
 // request is what a call asks for. Once made it does not change, except permits: a call that waits follows SetPermits.

@@ -13,8 +13,8 @@ import (
 
 // Bounds of a number of permits.
 const (
-	MinPermits = lockrow.MinPermits
-	MaxPermits = lockrow.Cap
+	MinPermits = lockrow.MinPermits // 2
+	MaxPermits = lockrow.Cap        // 100, the places of a line
 )
 
 // Permits lets n callers hold at the same time, 2 to 100: a counting semaphore. Use it for example to allow at most ten

@@ -15,7 +15,8 @@ import (
 )
 
 // Renew extends a [Fixed] lease to its full length from now. Other leases are renewed in the background; for them,
-// Renew only reports whether the lease goes on. A lease that has ended cannot be renewed.
+// Renew only reports whether the lease goes on. A lease that has ended cannot be renewed: the error matches [ErrLost] or
+// [ErrReleased]. After another error the lease goes on for [Lease.Remaining], and the call can be repeated.
 //
 // Cost: one conditional write with Fixed, otherwise nothing.
 func (l *Lease) Renew(ctx context.Context) error {

@@ -9,7 +9,7 @@ import (
 )
 
 // MaxViewed is how many rows a [Client.View] can read, besides the lock's row.
-const MaxViewed = table.MaxOps - 1
+const MaxViewed = table.MaxOps - 1 // 99
 
 // View is a snapshot of some rows and of their lock. [Client.View] returns one.
 type View struct {
