@@ -29,6 +29,9 @@
 //	PutAll             many rows, each as by Put
 //	CreateOp, …        the same as an operation, for a transaction (table.Table.Write)
 //
+// Calls that return a row return it as written. After an error they return the value that they were given, so
+// o, err = orders.Update(ctx, o, …) does not lose o.
+//
 // # Reading
 //
 //	Get, BatchGet        rows by key; BatchGet returns them in the order of the input

@@ -50,7 +50,7 @@ type Spec[T any] struct {
 	// the scheme or by Schema do not have it. Defaults to "".
 	AttributePrefix string
 
-	// ReadOnly refuses every write. It is for rows that another component maintains.
+	// ReadOnly refuses every write. It is for rows that another component maintains. Defaults to false.
 	ReadOnly bool
 
 	// Created and Updated name time.Time fields that are set when a row is written first and last. Default to "": none.

@@ -49,8 +49,8 @@ var ErrUnique = errors.New("value is taken")
 // UniqueError names the constraint that a write would have violated. Its text contains neither the value nor the owner.
 // It matches [ErrUnique].
 type UniqueError struct {
-	Type       string // type of the entity
-	Constraint string
+	Type       string   // type of the entity
+	Constraint string   // Unique.Name
 	Owner      keys.Key // key of the row that has the value
 
 	sentinel keys.Key

@@ -637,3 +637,56 @@ func TestWrite_MethodsOfAValueDoNotChangeIt(t *testing.T) {
 		assert.NoError(t, tbl.Write(ctx, e.UpdateOp(made, entity.Set("name", folded("CID")))))
 	})
 }
+
+// After an error a caller still has its value: o, err = orders.Update(ctx, o, …) does not lose it.
+func TestWrite_ReturnsTheCallersValueAfterAnError(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders := define(t, f.Table, orderSpec())
+		ctx := t.Context()
+		stale, err := orders.Create(ctx, Order{Tenant: "acme", ID: "1", Status: "open"})
+		require.NoError(t, err)
+		_, err = orders.Update(ctx, stale, entity.Set("status", "paid"))
+		require.NoError(t, err)
+		change := func(o *Order) error {
+			o.Status = "lost"
+			return errors.New("no")
+		}
+		for call, write := range map[string]func() (Order, error){
+			"Create": func() (Order, error) { return orders.Create(ctx, stale) },
+			"Put":    func() (Order, error) { return orders.Put(ctx, stale) },
+			"Update": func() (Order, error) { return orders.Update(ctx, stale, entity.Set("status", "sent")) },
+			"Modify": func() (Order, error) { return orders.Modify(ctx, stale, change) },
+			"Upsert": func() (Order, error) { return orders.Upsert(ctx, stale, change) },
+		} {
+			o, err := write()
+			require.Error(t, err, call)
+			assert.Equal(t, stale, o, call)
+		}
+	})
+}
+
+func TestUpdate_WithoutChangesCountsTheVersion(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders := define(t, f.Table, orderSpec())
+		ctx := t.Context()
+		o, err := orders.Create(ctx, Order{Tenant: "acme", ID: "1", Status: "open"})
+		require.NoError(t, err)
+		f.clock.advance(time.Minute)
+		touched, err := orders.Update(ctx, o)
+		require.NoError(t, err)
+		want := o
+		want.Version, want.Updated = 2, f.clock.now()
+		assert.Equal(t, want, touched)
+
+		type Plain struct {
+			ID string `dynamo:"id"`
+		}
+		plain := define(t, f.Table, entity.Spec[Plain]{Type: "Plain", PK: "PLAIN#{id}", SK: "PLAIN"})
+		_, err = plain.Create(ctx, Plain{ID: "1"})
+		require.NoError(t, err)
+		_, err = plain.Update(ctx, Plain{ID: "1"})
+		require.ErrorIs(t, err, entity.ErrInvalid)
+	})
+}
