@@ -579,7 +579,7 @@ func TestCommand_RunsOnEveryEngine(t *testing.T) {
 			{"repair", 1, "not made: retry: let Up run 2_break again", ErrNotApproved.Error()},
 			{"repair -yes", 0, "made: retry", ""},
 			{"up", 0, "applied: 2_break, again", ""},
-			{"validate", 0, "go together", ""},
+			{"validate", 0, "agree", ""},
 			{"down -to 1_fill", 1, "", migrations.ErrIrreversible.Error()},
 			{"baseline 2_break", 0, "nothing to do", ""},
 			{"status -json", 0, `"state": "applied"`, ""},

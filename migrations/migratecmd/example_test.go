@@ -56,7 +56,7 @@ func Example() {
 	// exit 0
 	// applied: 1_counter
 	// exit 0
-	// the table's records and this program go together
+	// the table's records and this program agree
 	// exit 0
 	// exit 2
 }

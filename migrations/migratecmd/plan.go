@@ -33,7 +33,7 @@ func validate(ctx context.Context, c *call) error {
 	invalid := c.m.Validate(ctx)
 	return c.result(invalid, validDocument{Valid: invalid == nil, Error: textOf(invalid)}, func(w io.Writer) {
 		if invalid == nil {
-			tty.Say(w, "the table's records and this program go together\n")
+			tty.Say(w, "the table's records and this program agree\n")
 		}
 	})
 }
