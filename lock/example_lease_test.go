@@ -86,6 +86,7 @@ func ExampleLease_Commit() {
 
 	lease, err := locks.Acquire(ctx, lock.Name("invoices"))
 	check(err)
+	defer func() { check(lease.Release(ctx)) }() // for all other ways out: after Commit it does nothing
 	invoice := tbl.KeyItem(keys.NewKey("INVOICE#2026-11", "INVOICE"))
 	fmt.Println(lease.Commit(ctx, table.Put(invoice)))
 	record, err := locks.Inspect(ctx, lock.Name("invoices"))
@@ -93,4 +94,69 @@ func ExampleLease_Commit() {
 	// Output:
 	// <nil>
 	// held: false <nil>
+}
+
+// A long job under a lease of a fixed length, which nothing renews in the background. (A lease without Fixed needs no Renew.)
+func ExampleLease_Renew() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	lease, err := locks.Acquire(ctx, lock.Name("import"), lock.Fixed(time.Minute))
+	check(err)
+	for _, file := range []string{"a.csv", "b.csv"} {
+		check(lease.Renew(ctx)) // a minute for each file
+		fmt.Println(file, "with time left:", lease.Remaining() > 50*time.Second)
+	}
+	check(lease.Release(ctx))
+	fmt.Println(errors.Is(lease.Renew(ctx), lock.ErrReleased))
+	// Output:
+	// a.csv with time left: true
+	// b.csv with time left: true
+	// true
+}
+
+// An order, its lines and its lock are in one item collection: one query reads them all.
+func ExampleClient_Records() {
+	type Order struct {
+		ID     string `dynamo:"id"`
+		Status string `dynamo:"status"`
+	}
+	type Line struct {
+		Order string `dynamo:"-"`
+		No    int    `dynamo:"-"`
+		SKU   string `dynamo:"sku"`
+	}
+	ctx := context.Background()
+	tbl := openTable(ctx)
+	orders, err := entity.Define(tbl, entity.Spec[Order]{Type: "Order", PK: "ORDER#{id}", SK: "ORDER"})
+	check(err)
+	lines, err := entity.Define(tbl, entity.Spec[Line]{Type: "Line", PK: "ORDER#{order}", SK: "LINE#{no:uint4}"})
+	check(err)
+	locks, err := lock.New(tbl, lock.Config{Owner: "packer-1"})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	order := Order{ID: "42", Status: "open"}
+	check(tbl.Write(ctx, orders.CreateOp(order), lines.CreateOp(Line{"42", 1, "chair"}), lines.CreateOp(Line{"42", 2, "table"})))
+	_, err = locks.Acquire(ctx, lock.Beside(orders.Key(order)))
+	check(err)
+
+	var order42 []Order
+	var itsLines []Line
+	var itsLock []lock.Record
+	check(entity.Collect(ctx, tbl, orders.Key(order).PK,
+		entity.Into(orders, &order42), entity.Into(lines, &itsLines), entity.Into(locks.Records(), &itsLock)))
+	fmt.Println(order42[0].Status, itsLines[0].SKU, itsLines[1].SKU, "held by", itsLock[0].Holder().Owner)
+	// Output: open chair table held by packer-1
+}
+
+// A lock that nobody has acquired before is not created, for example by a name with a typing error.
+func ExampleExisting() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	_, err = locks.TryAcquire(ctx, lock.Name("nihgtly-report"), lock.Existing())
+	fmt.Println(errors.Is(err, table.ErrNotFound))
+	// Output: true
 }
