@@ -204,3 +204,103 @@ func ExampleTable_Metered() {
 	fmt.Println(reports.Totals().Requests)
 	// Output: 1
 }
+
+// Attributes of several types, elements of documents, and sets. All changes of an update are applied together.
+func ExampleOperand() {
+	ctx, tbl := exampleTable()
+	key := keys.NewKey("JOB#1", "JOB")
+	tags, journal, address := table.Attr("tags"), table.Attr("journal"), table.Attr("address")
+	job := tbl.KeyItem(key)
+	for name, v := range map[string]any{
+		"address": map[string]string{"city": "Bonn"}, "journal": []string{"created"}, "tries": 3,
+	} {
+		av, err := table.Encode(v)
+		if err != nil {
+			log.Fatal(err)
+		}
+		job[name] = av
+	}
+	job["tags"] = &types.AttributeValueMemberSS{Value: []string{"new", "urgent"}}
+	if err := tbl.Write(ctx, table.Put(job)); err != nil {
+		log.Fatal(err)
+	}
+
+	item, err := tbl.Apply(ctx, table.Update(key,
+		address.Field("city").Set("Berlin"),
+		journal.Set(journal.Append([]string{"moved"})),
+		tags.RemoveFrom(&types.AttributeValueMemberSS{Value: []string{"new"}}),
+		table.Attr("tries").Remove(),
+	).If(
+		table.Attr("tries").Between(1, 3), // both ends are included
+		address.Field("city").HasPrefix("B"),
+		journal.Size().Less(100),
+	), table.ReturnNew)
+	if err != nil {
+		log.Fatal(err)
+	}
+	text, err := table.ItemToJSON(item)
+	fmt.Println(string(text), err)
+	// Output:
+	// {"address":{"M":{"city":{"S":"Berlin"}}},"journal":{"L":[{"S":"created"},{"S":"moved"}]},"pk":{"S":"JOB#1"},"sk":{"S":"JOB"},"tags":{"SS":["urgent"]}} <nil>
+}
+
+// After an error, a program has to know whether it may simply try again. A refused condition is clear; an answer that was
+// lost is not.
+func ExampleMayBeApplied() {
+	ctx := context.Background()
+	engine := tabletest.NewEngine()
+	tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := tbl.Ensure(ctx); err != nil {
+		log.Fatal(err)
+	}
+	count := table.Update(keys.NewKey("STATS", "ORDERS"), table.Attr("n").Add(1))
+
+	err = tbl.Write(ctx, count.If(table.Attr("n").Exists()))
+	fmt.Println(errors.Is(err, table.ErrCondition), table.MayBeApplied(err))
+
+	engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Times: 1})
+	err = tbl.Write(table.WithoutRetry(ctx), count)
+	fmt.Println(errors.Is(err, table.ErrUnreachable), table.MayBeApplied(err))
+	// Output:
+	// true false
+	// true true
+}
+
+// Two accounts as they are at one moment: a transfer between them is seen as a whole, or not at all.
+func ExampleTable_TransactGet() {
+	ctx, tbl := exampleTable()
+	a, b := keys.NewKey("ACCOUNT#a", "ACCOUNT"), keys.NewKey("ACCOUNT#b", "ACCOUNT")
+	balance := table.Attr("balance")
+	if err := tbl.Write(ctx, table.Update(a, balance.Set(60)), table.Update(b, balance.Set(40))); err != nil {
+		log.Fatal(err)
+	}
+	items, err := tbl.TransactGet(ctx, []keys.Key{a, b, keys.NewKey("ACCOUNT#c", "ACCOUNT")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, item := range items[:2] {
+		fmt.Println(item["balance"].(*types.AttributeValueMemberN).Value)
+	}
+	fmt.Println("no such account:", items[2] == nil)
+	// Output:
+	// 60
+	// 40
+	// no such account: true
+}
+
+// A transaction that another program wrote down, as the AWS command line takes it.
+func ExampleTable_OpsFromJSON() {
+	ctx, tbl := exampleTable()
+	ops, err := tbl.OpsFromJSON([]byte(`[
+		{"Put": {"Item": {"pk": {"S": "JOB#1"}, "sk": {"S": "JOB"}, "state": {"S": "new"}}}},
+		{"ConditionCheck": {"Key": {"pk": {"S": "JOB#0"}, "sk": {"S": "JOB"}}, "ConditionExpression": "attribute_not_exists(pk)"}}
+	]`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(ops), tbl.Write(ctx, ops...))
+	// Output: 2 <nil>
+}

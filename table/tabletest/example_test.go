@@ -3,14 +3,107 @@ package tabletest_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
+
+// openTable is the table of an application, in an engine.
+func openTable(ctx context.Context, engine *tabletest.Engine) *table.Table {
+	tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := tbl.Ensure(ctx); err != nil {
+		log.Fatal(err)
+	}
+	return tbl
+}
+
+// What a piece of code asks of DynamoDB, and what that costs.
+func ExampleEngine_Requests() {
+	ctx, engine := context.Background(), tabletest.NewEngine()
+	tbl := openTable(ctx, engine)
+	engine.ResetRequests() // those of Ensure
+
+	key := keys.NewKey("VISITS", "VISITS")
+	if err := tbl.Write(ctx, table.Update(key, table.Attr("hits").Add(1))); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := tbl.Get(ctx, key, true); err != nil {
+		log.Fatal(err)
+	}
+	for _, r := range engine.Requests() {
+		fmt.Println(r.Index, r.Operation, r.Consumed)
+	}
+	// Output:
+	// 1 UpdateItem 1
+	// 2 GetItem 1
+}
+
+// Each case of a test begins with the same rows.
+func ExampleEngine_Snapshot() {
+	ctx, engine := context.Background(), tabletest.NewEngine()
+	tbl := openTable(ctx, engine)
+	key := keys.NewKey("VISITS", "VISITS")
+	if err := tbl.Write(ctx, table.Update(key, table.Attr("hits").Set(10))); err != nil {
+		log.Fatal(err)
+	}
+	rows := engine.Snapshot()
+	for _, n := range []int{1, 5} {
+		engine.Restore(rows)
+		item, err := tbl.Apply(ctx, table.Update(key, table.Attr("hits").Add(n)), table.ReturnNew)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(item["hits"].(*types.AttributeValueMemberN).Value)
+	}
+	// Output:
+	// 11
+	// 15
+}
+
+// Time to live without waiting: the clock is a variable of the test. Expired items stay until Sweep, as in DynamoDB.
+func ExampleEngine_Sweep() {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ctx, engine := context.Background(), tabletest.NewEngine(tabletest.WithClock(func() time.Time { return now }))
+	tbl := openTable(ctx, engine) // Ensure enables time to live on the attribute ttl
+	if err := tbl.Write(ctx, table.Update(keys.NewKey("CODE#1", "CODE"), table.Attr("ttl").Set(now.Add(time.Hour).Unix()))); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("deleted:", engine.Sweep())
+	now = now.Add(2 * time.Hour)
+	fmt.Println("deleted:", engine.Sweep())
+	// Output:
+	// deleted: 0
+	// deleted: 1
+}
+
+// A program in another process, or in another language, uses the engine through an address.
+func ExampleEngine_Listen() {
+	engine := tabletest.NewEngine()
+	url, err := engine.Listen("127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	client := dynamodb.New(dynamodb.Options{
+		Region: tabletest.Region, BaseEndpoint: &url, Credentials: aws.AnonymousCredentials{},
+	})
+	out, err := client.ListTables(context.Background(), &dynamodb.ListTablesInput{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(out.TableNames), engine.Close())
+	// Output: 0 <nil>
+}
 
 // Outside tests, NewEngine is used and closed like any other resource.
 func ExampleNewEngine() {
