@@ -142,3 +142,88 @@ func ExampleProgress_String() {
 	})
 	// Output: 2_currency orders: 5000 items of about 20000 (25 %), 4800 changed, 1000/s, about 15s left
 }
+
+// noop stands for a migration of the application.
+func noop(context.Context, *migrations.Run) error { return nil }
+
+// The table was changed by hand before the program had migrations: the first one is recorded, and not run.
+func ExampleMigrator_Baseline() {
+	ctx := context.Background()
+	tbl, locks := openTable(ctx)
+	defer func() { check(locks.Close(ctx)) }()
+	m, err := migrations.New(tbl, locks, []migrations.Migration{
+		{ID: "1_index", Up: noop}, {ID: "2_currency", Up: noop},
+	}, migrations.WithLogger(discard))
+	check(err)
+	_, err = m.Baseline(ctx, "1_index")
+	check(err)
+	report, err := m.Up(ctx)
+	check(err)
+	fmt.Println("run:", report.Done[0].ID)
+	list, err := m.Status(ctx)
+	check(err)
+	for _, s := range list {
+		fmt.Println(s.ID, s.State, "without having run:", s.Record.Baseline)
+	}
+	fmt.Println(m.Validate(ctx))
+	// Output:
+	// run: 2_currency
+	// 1_index applied without having run: true
+	// 2_currency applied without having run: false
+	// <nil>
+}
+
+// A migration can be taken back if it has a Down.
+func ExampleMigrator_Down() {
+	ctx := context.Background()
+	tbl, locks := openTable(ctx)
+	defer func() { check(locks.Close(ctx)) }()
+	counter := keys.NewKey("STATS", "ORDERS")
+	m, err := migrations.New(tbl, locks, []migrations.Migration{
+		{ID: "1_index", Up: noop},
+		{
+			ID: "2_counter", Idempotent: true,
+			Up: func(ctx context.Context, run *migrations.Run) error {
+				return run.Atomic(ctx, table.Update(counter, table.Attr("count").Set(2)))
+			},
+			Down: func(ctx context.Context, run *migrations.Run) error {
+				return run.Atomic(ctx, table.Delete(counter))
+			},
+		},
+	}, migrations.WithLogger(discard))
+	check(err)
+	_, err = m.Up(ctx)
+	check(err)
+	report, err := m.Down(ctx) // the last one
+	check(err)
+	fmt.Println(report.Done[0].ID, report.Done[0].State)
+	_, err = m.Down(ctx)
+	fmt.Println(errors.Is(err, migrations.ErrIrreversible))
+	// Output:
+	// 2_counter pending
+	// true
+}
+
+// A deployment still has instances of the version before, which do not know the newest migration.
+func ExampleOnUnknown() {
+	ctx := context.Background()
+	tbl, locks := openTable(ctx)
+	defer func() { check(locks.Close(ctx)) }()
+	newer, err := migrations.New(tbl, locks, []migrations.Migration{{ID: "1_index", Up: noop}, {ID: "2_currency", Up: noop}}, migrations.WithLogger(discard))
+	check(err)
+	_, err = newer.Up(ctx)
+	check(err)
+
+	older, err := migrations.New(tbl, locks, []migrations.Migration{{ID: "1_index", Up: noop}}, migrations.WithLogger(discard))
+	check(err)
+	_, err = older.Up(ctx)
+	var unknown *migrations.UnknownError
+	fmt.Println(errors.As(err, &unknown), unknown.IDs)
+	older, err = older.With(migrations.OnUnknown(migrations.Warn))
+	check(err)
+	_, err = older.Up(ctx)
+	fmt.Println(err)
+	// Output:
+	// true [2_currency]
+	// <nil>
+}
