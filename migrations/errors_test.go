@@ -2,6 +2,7 @@ package migrations_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -90,3 +91,23 @@ func TestUnfinishedError_SaysThatDownGoesOnOnlyWhereItDoes(t *testing.T) {
 		})
 	}
 }
+
+// A panic is an error with its value and its stack, and what the value is if it is an error.
+func TestPanic_IsAnErrorWithItsStack(t *testing.T) {
+	for name, value := range map[string]any{"an error": assert.AnError, "a text": "oops"} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				m := w.migrator([]migrations.Migration{{ID: "1_a", Up: func(context.Context, *migrations.Run) error { return panics(value) }}})
+				_, err := m.Up(ctx)
+				require.ErrorIs(w, err, migrations.ErrPanic)
+				var panicked *migrations.PanicError
+				require.ErrorAs(w, err, &panicked)
+				assert.Equal(w, value, panicked.Value)
+				assert.Contains(w, string(panicked.Stack), "migrations_test.panics")
+				assert.Equal(w, name == "an error", errors.Is(err, assert.AnError))
+			})
+		})
+	}
+}
+
+func panics(value any) error { panic(value) }

@@ -107,3 +107,20 @@ func TestStatus_RefusesAStepThatIsNotInOrder(t *testing.T) {
 		require.ErrorIs(w, err, migrations.ErrMalformed)
 	})
 }
+
+// Resumable tells of an unfinished migration whether Up continues it, or Repair has to decide.
+func TestStatus_TellsWhatUpContinues(t *testing.T) {
+	for idempotent, want := range map[bool]error{true: assert.AnError, false: migrations.ErrUnfinished} {
+		virtual(t, func(ctx context.Context, w *world) {
+			fails := func(context.Context, *migrations.Run) error { return assert.AnError }
+			m := w.migrator([]migrations.Migration{{ID: "1_a", Idempotent: idempotent, Up: fails}})
+			_, err := m.Up(ctx)
+			require.ErrorIs(w, err, assert.AnError)
+			list, err := m.Status(ctx)
+			require.NoError(w, err)
+			assert.Equal(w, idempotent, list[0].Resumable)
+			_, err = m.Up(ctx)
+			require.ErrorIs(w, err, want)
+		})
+	}
+}
