@@ -252,3 +252,26 @@ func ExampleError() {
 	}
 	// Output: format email true
 }
+
+// Two templates that would have keys in common are told apart by a pattern: here, numbers and names.
+func ExampleTemplate_Only() {
+	item := keys.MustTemplate("ITEM#{id}")
+	numbered, err := item.Only("id", "[0-9]+")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	named, err := item.Except("id", "[0-9]+")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(numbered.Matches("ITEM#42"), named.Matches("ITEM#42"))
+	fmt.Println(keys.Overlap(numbered, item), keys.Overlap(numbered, named))
+	_, err = numbered.Format("chair")
+	fmt.Println(errors.Is(err, keys.ErrNoMatch))
+	// Output:
+	// true false
+	// true false
+	// true
+}
