@@ -302,6 +302,7 @@ func ExampleClient_AcquireAll() {
 	// The order of the targets does not matter: there is no deadlock.
 	both, err := locks.AcquireAll(ctx, []lock.Target{lock.Beside(accounts.Key(from)), lock.Beside(accounts.Key(to))})
 	check(err)
+	defer func() { check(both.Release(ctx)) }() // for all other ways out: after Commit it does nothing
 	_, err = locks.TryAcquireAll(ctx, []lock.Target{lock.Beside(accounts.Key(to)), lock.Name("report")})
 	var held *lock.HeldAllError
 	fmt.Println(errors.As(err, &held), len(held.Held))

@@ -103,8 +103,10 @@ func (b *Bundle) Commit(ctx context.Context, ops ...table.Op) error {
 }
 
 // Release releases all of the locks. See [Lease.Release]. An error in one release does not stop the others; the errors
-// are joined. It can be called again after an error. Each lock is released by a write of its own, several at a time:
-// that costs half of a transaction, and a lock that was lost does not stop the release of the others.
+// are joined. It can be called again after an error. After [Bundle.Commit] has succeeded it does nothing.
+//
+// Each lock is released by a write of its own, several at a time: that costs half of a transaction, and a lock that was
+// lost does not stop the release of the others.
 //
 // Cost: one conditional write per lock.
 func (b *Bundle) Release(ctx context.Context) error {
