@@ -49,10 +49,10 @@ func (x *expectation) cond() table.Cond {
 
 func (x *expectation) holds(item table.Item) bool {
 	have := item[x.attr]
-	if x.want != nil || have == nil || !x.empty {
-		return (x.want == nil) == (have == nil) && (have == nil || attrvalue.Same(have, x.want))
+	if x.want == nil && x.empty && have != nil {
+		return isNull(have) || attrvalue.Same(have, x.zero)
 	}
-	return isNull(have) || x.zero != nil && attrvalue.Same(have, x.zero)
+	return attrvalue.Same(have, x.want)
 }
 
 func isNull(av types.AttributeValue) bool {
@@ -301,7 +301,7 @@ func (e *core) renew(from *basis, u *update, c *consequences) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(up)) {
-		if have := from.item[name]; !taken[name] && (have == nil || !attrvalue.Same(have, up[name])) {
+		if !taken[name] && !attrvalue.Same(from.item[name], up[name]) {
 			c.changes = append(c.changes, table.Attr(name).Set(up[name]))
 		}
 		if whole && from.item[name] == nil && name != p.schema {

@@ -2,7 +2,6 @@ package entity
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -275,10 +274,7 @@ func (r *rule) holds(item table.Item) bool {
 }
 
 func (r *rule) equals(have types.AttributeValue) bool {
-	if have == nil || reflect.ValueOf(have).IsNil() {
-		return false
-	}
-	return slices.ContainsFunc(r.values, func(v types.AttributeValue) bool { return attrvalue.Same(v, have) })
+	return !attrvalue.IsNil(have) && slices.ContainsFunc(r.values, func(v types.AttributeValue) bool { return attrvalue.Same(v, have) })
 }
 
 // fits reports whether a row has a key of the entity and Match holds. It does not compare the type with the entity's.

@@ -188,11 +188,10 @@ func (e *core) difference(was, is reflect.Value) (*update, error) {
 	}
 	u := &update{}
 	differs := func(attr string, f *field) {
-		a, b := have[attr], want[attr]
-		if skip[attr] || (a == nil) == (b == nil) && (a == nil || attrvalue.Same(a, b)) {
+		if skip[attr] || attrvalue.Same(have[attr], want[attr]) {
 			return
 		}
-		r := resolved{field: f, verb: setVerb, av: b, attr: attr}
+		r := resolved{field: f, verb: setVerb, av: want[attr], attr: attr}
 		if f != nil {
 			r.value = f.of(is)
 		}

@@ -218,8 +218,7 @@ func (e *core) sentinels(owner keys.Key, before, after reflect.Value, s settleme
 	checks := map[keys.Key]int{} // where ops checks an owner, since a transaction accepts only one operation for each item
 	lifetime := false            // whether the time to live changes
 	if p.ttl != nil && before.IsValid() && after.IsValid() {
-		was, will := p.ttlAttribute(p.ttl.of(before)), p.ttlAttribute(p.ttl.of(after))
-		lifetime = (was == nil) != (will == nil) || was != nil && !attrvalue.Same(was, will)
+		lifetime = !attrvalue.Same(p.ttlAttribute(p.ttl.of(before)), p.ttlAttribute(p.ttl.of(after)))
 	}
 	for i := range p.uniques {
 		was, had, err := e.sentinelKey(i, before)

@@ -155,8 +155,7 @@ func (e *core) ownUpdate(err error, from *basis, u *update) (row reflect.Value, 
 				return row, false
 			}
 		}
-		have := failed.Item[r.attr]
-		if (want == nil) != (have == nil) || want != nil && !attrvalue.Same(have, want) {
+		if !attrvalue.Same(failed.Item[r.attr], want) {
 			return row, false
 		}
 	}

@@ -101,8 +101,7 @@ func (e *core) upgraded(item table.Item) (table.Item, error) {
 		kept = append(kept, p.match.attrs...)
 	}
 	for _, name := range kept {
-		have, was := up[name], item[name]
-		if (have == nil) != (was == nil) || have != nil && !attrvalue.Same(have, was) {
+		if !attrvalue.Same(up[name], item[name]) {
 			return nil, fmt.Errorf("%w: an upgrade changed %q, which is not its own", ErrInvalid, name)
 		}
 	}

@@ -2,6 +2,7 @@ package attrvalue
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -10,19 +11,11 @@ import (
 
 // SameItem is [Same] for items.
 func SameItem(a, b map[string]types.AttributeValue) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, av := range a {
-		if bv, ok := b[name]; !ok || !Same(av, bv) {
-			return false
-		}
-	}
-	return true
+	return maps.EqualFunc(a, b, Same)
 }
 
-// Same reports whether two values are equal as DynamoDB compares them: numbers by value, sets without order. It panics if a
-// value contains a nil pointer ([HasNil]), which no value of DynamoDB's does.
+// Same reports whether two values are equal as DynamoDB compares them: numbers by value, sets without order. Nil, which stands for no
+// attribute, equals only nil. Same panics if a value contains a nil pointer ([HasNil]), which no value of DynamoDB's does.
 func Same(a, b types.AttributeValue) bool {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/internal/attrvalue"
 )
 
 // decodeAny sets an interface to a string, float64, bool, []byte, []any or map[string]any; for a set, to a slice of its type.
@@ -18,7 +20,7 @@ func decodeAny(av types.AttributeValue, v reflect.Value, depth int) error {
 }
 
 func plain(av types.AttributeValue, depth int) (any, error) {
-	if isVoid(av) {
+	if attrvalue.IsNil(av) {
 		return nil, fmt.Errorf("%w: nil", ErrKind)
 	}
 	switch av := av.(type) {
@@ -81,15 +83,9 @@ func parseFloat(n string) (float64, error) {
 	return f, nil
 }
 
-// isVoid reports whether av is nil, or an interface with a nil pointer.
-func isVoid(av types.AttributeValue) bool {
-	rv := reflect.ValueOf(av)
-	return !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil()
-}
-
 // sound checks that no value within av is nil or too deep.
 func sound(av types.AttributeValue, depth int) error {
-	if isVoid(av) {
+	if attrvalue.IsNil(av) {
 		return fmt.Errorf("%w: nil", ErrKind)
 	}
 	switch av := av.(type) {
