@@ -97,7 +97,7 @@ func nothing(attr string, v reflect.Value) expectation {
 
 // identified reports whether version and creation time together identify the row that was read. Whole seconds are too coarse.
 func (from *basis) identified(p *plan) bool {
-	return from.guarded && from.item != nil && p.created != nil && !p.created.unix &&
+	return from.guarded && from.item != nil && p.created != nil && p.created.seconds == nil &&
 		p.version.of(from.row).Int() > 0
 }
 

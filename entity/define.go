@@ -169,7 +169,7 @@ func define(t *table.Table, rt reflect.Type, spec Spec[reflect.Value]) (*core, e
 		c.keys(spec.Type, spec.PK, spec.SK)
 		c.plan.version = c.special("Version", spec.Version, reflect.TypeFor[int64]())
 		if c.plan.ttl = c.special("TTL", spec.TTL, timeType); c.plan.ttl != nil {
-			c.plan.ttl.ends = true
+			c.plan.ttl.seconds = ttlTime
 		}
 		c.plan.created = c.special("Created", spec.Created, timeType)
 		c.plan.updated = c.special("Updated", spec.Updated, timeType)

@@ -23,9 +23,10 @@ type field struct {
 	index  []int  // its path in T; nil in a stand-in for a field that T does not have
 	typ    reflect.Type
 	codec  *codec.Field // its encoder and decoder; nil for a field that is not encoded
-	unix   bool         // a time that is stored in whole seconds
-	ends   bool         // the time to live, which is stored in whole seconds, rounded up
 	own    bool         // methods of the type decide what is stored, which can be another value
+
+	// seconds rounds a time to whole seconds as the attribute does that stores it. It is nil if the attribute stores any time exactly.
+	seconds func(time.Time) time.Time
 
 	natural *naturalKey // set if the attribute is a key of an index
 	home    *keyPlan    // for a field without an attribute: the index key that stores it
@@ -95,17 +96,18 @@ func newField(f reflect.StructField, prefix string) *field {
 	case "-":
 		name, prefix = "", ""
 	}
-	return &field{
-		goName: f.Name, tag: name, attr: prefix + name, index: f.Index, typ: f.Type,
-		unix: slices.Contains(strings.Split(flags, ","), "unixtime"),
+	fd := &field{goName: f.Name, tag: name, attr: prefix + name, index: f.Index, typ: f.Type}
+	if slices.Contains(strings.Split(flags, ","), "unixtime") {
+		fd.seconds = func(at time.Time) time.Time { return at.Truncate(time.Second) }
 	}
+	return fd
 }
 
 // stamp returns a time with the precision with which the field stores it.
 func (f *field) stamp(now time.Time) time.Time {
 	now = now.UTC().Round(0) // drop the monotonic reading, which a row cannot store
-	if f.unix {
-		now = now.Truncate(time.Second)
+	if f.seconds != nil {
+		now = f.seconds(now)
 	}
 	return now
 }
@@ -243,15 +245,11 @@ func storesOther(t reflect.Type) bool {
 	return t != timeType && (p.Implements(marshalerType) || p.Implements(awsMarshalerType) || p.Implements(zeroerType))
 }
 
-// whole rounds a time for a key to whole seconds as the attribute does, if it stores whole seconds. Otherwise the value that
-// is read from a row would give another key than the row has.
+// whole rounds a time for a key as the field's attribute does. Otherwise the value that is read from a row would give another key than
+// the row has.
 func (f *field) whole(part any) any {
-	at, ok := part.(time.Time)
-	switch {
-	case ok && f.ends:
-		return ttlTime(at)
-	case ok && f.unix:
-		return at.Truncate(time.Second)
+	if at, ok := part.(time.Time); ok && f.seconds != nil {
+		return f.seconds(at)
 	}
 	return part
 }

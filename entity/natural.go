@@ -151,7 +151,7 @@ func (f *field) text(v any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if at, ok := timeIn(c); ok && f.unix && at.Nanosecond() != 0 {
+	if at, ok := timeIn(c); ok && f.seconds != nil && at.Nanosecond() != 0 {
 		return "", fmt.Errorf("%w: %q: %w: kept in whole seconds", ErrInvalid, f.goName, keys.ErrPrecision)
 	}
 	av, err := f.encode(c)
@@ -170,7 +170,7 @@ func (f *field) text(v any) (string, error) {
 // edge is text for a bound of a range. A time stored as text has a varying number of digits, so that texts within one second
 // do not sort by time. A bound of whole seconds without the final "Z" works: it sorts before all texts of that second.
 func (f *field) edge(v any) (string, error) {
-	if at, ok := timeIn(reflect.ValueOf(v)); ok && !f.unix && f.keepsTime() {
+	if at, ok := timeIn(reflect.ValueOf(v)); ok && f.seconds == nil && f.keepsTime() {
 		switch at = at.UTC(); {
 		case at.Nanosecond() != 0:
 			return "", fmt.Errorf("%w: a bound of %q: %w: it is text, which sorts by whole seconds", ErrInvalid, f.goName, keys.ErrPrecision)
