@@ -25,7 +25,7 @@ type field struct {
 	codec  *codec.Field // its encoder and decoder; nil for a field that is not encoded
 	own    bool         // methods of the type decide what is stored, which can be another value
 
-	// seconds rounds a time to whole seconds as the attribute does that stores it. It is nil if the attribute stores any time exactly.
+	// seconds rounds a time to whole seconds, in the way in which the attribute stores it. It is nil if the attribute keeps fractions.
 	seconds func(time.Time) time.Time
 
 	natural *naturalKey // set if the attribute is a key of an index
@@ -147,12 +147,7 @@ func (f *field) convert(v any) (reflect.Value, error) {
 		return reflect.Value{}, fmt.Errorf("%w: %q is %s, not nil: use Remove", ErrInvalid, f.goName, f.typ)
 	}
 	if rv.Type().AssignableTo(f.typ) {
-		if rv.Type() != f.typ { // such as a string for a field of type any: the encoder needs a value of the field's own type
-			own := reflect.New(f.typ).Elem()
-			own.Set(rv)
-			return own, nil
-		}
-		return rv, nil
+		return rv.Convert(f.typ), nil // such as a string for a field of type any: the encoder needs a value of the field's own type
 	}
 	target := f.typ
 	if target.Kind() == reflect.Pointer && rv.Type().AssignableTo(target.Elem()) {
@@ -282,10 +277,7 @@ func keyValue(v reflect.Value) (any, bool, error) {
 
 // keyType returns the type of the values that keyValue returns for a field.
 func keyType(t reflect.Type) reflect.Type {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if makesText(t) {
+	if t = pointee(t); makesText(t) {
 		return reflect.TypeFor[string]()
 	}
 	return t
@@ -293,26 +285,37 @@ func keyType(t reflect.Type) reflect.Type {
 
 // restorable reports whether setKeyValue can undo keyValue.
 func restorable(t reflect.Type) bool {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+	t = pointee(t)
 	return !makesText(t) || reflect.PointerTo(t).Implements(textUnmarshalerType)
 }
 
-// keyPart converts a caller's value for a key template: to the field's type, as Set does, and then as keyValue does. A value that
-// cannot be converted is left to the template: it can be a bound outside of the type's range, or the text that the type makes.
+// pointee returns the type that t is or points to, through any number of pointers.
+func pointee(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// pointed returns the value that v is or points to, through any number of pointers. A nil pointer stays one.
+func pointed(v reflect.Value) reflect.Value {
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	return v
+}
+
+// keyPart converts a caller's value for a key template: to the field's type, as Set does, and then as keyValue does. What cannot be
+// converted is left to the template, which decides on it: an empty value, a bound outside of the type's range, the text that the type makes.
 func (f *field) keyPart(v any) (any, error) {
-	own := field{goName: f.goName, typ: f.typ}
-	for own.typ.Kind() == reflect.Pointer {
-		own.typ = own.typ.Elem()
+	rv := pointed(reflect.ValueOf(v))
+	if !rv.IsValid() {
+		return v, nil
 	}
-	rv := reflect.ValueOf(v)
-	for rv.Kind() == reflect.Pointer && !rv.IsNil() {
-		rv = rv.Elem()
-	}
-	if rv.IsValid() && !makesText(rv.Type()) {
+	if !makesText(rv.Type()) {
+		own := field{typ: pointee(f.typ)}
 		if c, err := own.convert(rv.Interface()); err == nil {
-			v = c.Interface()
+			rv, v = c, c.Interface()
 		}
 	}
 	if f.own {
@@ -320,30 +323,19 @@ func (f *field) keyPart(v any) (any, error) {
 			if c, err = f.stored(c); err != nil {
 				return nil, err
 			}
-			v = c.Interface()
+			rv, v = c, c.Interface()
 		}
 	}
-	return plainValue(v)
+	part, ok, err := keyValue(rv)
+	if err == nil && !ok {
+		part = v
+	}
+	return part, err
 }
 
 // makesText reports whether values of a type make their own text for a key.
 func makesText(t reflect.Type) bool {
 	return t != timeType && reflect.PointerTo(t).Implements(textMarshalerType)
-}
-
-// plainValue converts a caller's value for a key template. It returns empty values unchanged; the template decides on them.
-func plainValue(v any) (any, error) {
-	rv := reflect.ValueOf(v)
-	if !rv.IsValid() {
-		return v, nil
-	}
-	switch plain, ok, err := keyValue(rv); {
-	case err != nil:
-		return nil, err
-	case ok:
-		return plain, nil
-	}
-	return v, nil
 }
 
 // setKeyValue sets a field to a value that a template parsed from a key.

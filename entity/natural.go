@@ -170,7 +170,7 @@ func (f *field) text(v any) (string, error) {
 // edge is text for a bound of a range. A time stored as text has a varying number of digits, so that texts within one second
 // do not sort by time. A bound of whole seconds without the final "Z" works: it sorts before all texts of that second.
 func (f *field) edge(v any) (string, error) {
-	if at, ok := timeIn(reflect.ValueOf(v)); ok && f.seconds == nil && f.keepsTime() {
+	if at, ok := timeIn(reflect.ValueOf(v)); ok && f.seconds == nil && pointee(f.typ) == timeType {
 		switch at = at.UTC(); {
 		case at.Nanosecond() != 0:
 			return "", fmt.Errorf("%w: a bound of %q: %w: it is text, which sorts by whole seconds", ErrInvalid, f.goName, keys.ErrPrecision)
@@ -182,17 +182,9 @@ func (f *field) edge(v any) (string, error) {
 	return f.text(v)
 }
 
-// keepsTime reports whether the field's values are times or pointers to times.
-func (f *field) keepsTime() bool {
-	return f.typ == timeType || f.typ.Kind() == reflect.Pointer && f.typ.Elem() == timeType
-}
-
 // timeIn returns the time that v is or points to.
 func timeIn(v reflect.Value) (at time.Time, ok bool) {
-	for v.Kind() == reflect.Pointer && !v.IsNil() {
-		v = v.Elem()
-	}
-	if !v.IsValid() {
+	if v = pointed(v); !v.IsValid() {
 		return at, false
 	}
 	return reflect.TypeAssert[time.Time](v)
