@@ -182,7 +182,7 @@ type consequences struct {
 func (e *core) consequences(from *basis, u *update, s settlement) (c consequences, err error) {
 	p := e.plan
 	c.update = u
-	old := from.item != nil && e.outdated(from.item)
+	old := from.item != nil && p.outdated(from.item)
 	unique := p.touchesUnique(u)
 	depends := fieldSet{}
 	for i := range p.indexes {

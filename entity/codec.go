@@ -98,7 +98,7 @@ func (e *core) encode(v reflect.Value, version int64) (table.Item, error) {
 			item[p.scheme.TTL] = av
 		}
 	}
-	if p.schema != "" && p.current > 0 {
+	if p.current > 0 {
 		item[p.schema] = number(int64(p.current))
 	}
 	item[p.scheme.PK] = &types.AttributeValueMemberS{Value: key.PK}

@@ -68,7 +68,7 @@ func (e *core) explain(g *guard, item table.Item) error {
 			return ErrNotFound
 		}
 	}
-	if err := p.knows(item); err != nil {
+	if _, err := p.schemaOf(item); err != nil {
 		return err
 	}
 	if g.version != anyVersion && !p.isVersion(item, g.version) {
@@ -77,7 +77,7 @@ func (e *core) explain(g *guard, item table.Item) error {
 		}
 		return ErrStale
 	}
-	if g.current && e.outdated(item) { // the attributes of an older schema cannot be compared
+	if g.current && p.outdated(item) { // the attributes of an older schema cannot be compared
 		return ErrOlder
 	}
 	for i := range g.seen {

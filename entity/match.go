@@ -219,7 +219,7 @@ func (c *compiler) matchable(name string) string {
 		}
 	}
 	made := f != nil && (f == p.version || f == p.ttl) ||
-		p.version != nil && attr == s.Version || p.ttl != nil && attr == s.TTL || p.schema != "" && attr == p.schema
+		p.version != nil && attr == s.Version || p.ttl != nil && attr == s.TTL || attr == p.schema
 	for _, x := range p.indexes {
 		for _, k := range []keyPlan{x.pk, x.sk} {
 			made = made || k.tpl != nil && k.attr == attr

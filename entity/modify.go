@@ -177,14 +177,11 @@ func (e *core) difference(was, is reflect.Value) (*update, error) {
 	if err != nil {
 		return nil, err
 	}
-	skip := map[string]bool{p.scheme.PK: true, p.scheme.SK: true, p.scheme.Type: true, p.scheme.Version: true}
+	skip := map[string]bool{p.scheme.PK: true, p.scheme.SK: true, p.scheme.Type: true, p.scheme.Version: true, p.schema: true}
 	for i := range p.indexes {
 		for _, k := range []*keyPlan{&p.indexes[i].pk, &p.indexes[i].sk} {
 			skip[k.attr] = k.natural == nil || skip[k.attr]
 		}
-	}
-	if p.schema != "" {
-		skip[p.schema] = true
 	}
 	u := &update{}
 	differs := func(attr string, f *field) {

@@ -374,7 +374,7 @@ func (e *core) orphaned(ctx context.Context, sentinel, owner keys.Key) (still ta
 		}
 	}
 	seen, err := e.expectations(&basis{row: row, item: item, guarded: p.version != nil})
-	if e.outdated(item) { // only its upgrades know which attributes the value depends on
+	if p.outdated(item) { // only its upgrades know which attributes the value depends on
 		seen = nil
 		for _, name := range slices.Sorted(maps.Keys(item)) {
 			seen = append(seen, expectation{attr: name, want: item[name]})

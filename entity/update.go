@@ -64,7 +64,7 @@ func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (u
 		if err != nil {
 			return err
 		}
-		if empty && !e.outdated(now.item) {
+		if empty && !e.plan.outdated(now.item) {
 			updated = now.row
 			return nil
 		}
@@ -202,7 +202,7 @@ func (e *core) updateOp(from *basis, u *update, s settlement) (table.Op, consequ
 	if p.version != nil {
 		changes = append(changes, table.Attr(p.scheme.Version).Add(1))
 	}
-	g := &guard{exists: true, version: anyVersion, live: true, match: m, seen: c.seen, current: from.item == nil || !e.outdated(from.item)}
+	g := &guard{exists: true, version: anyVersion, live: true, match: m, seen: c.seen, current: from.item == nil || !p.outdated(from.item)}
 	switch {
 	case version > 0:
 		g.version = version

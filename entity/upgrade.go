@@ -41,33 +41,22 @@ func (c *compiler) upgrades(attr string, list []func(table.Item) (table.Item, er
 	}
 }
 
-// schemaOf returns the number of a row's schema.
+// schemaOf returns the number of a row's schema. It refuses a row of a newer schema than this program knows, or with an invalid number.
+// Without a schema, all rows have number 0, the current one: no attribute is called "".
 func (p *plan) schemaOf(item table.Item) (int64, error) {
 	n, err := integer(item[p.schema])
-	if err == nil && n < 0 {
+	switch {
+	case err != nil:
+	case n < 0:
 		err = fmt.Errorf("%w: negative number of a schema", ErrInvalid)
+	case n > int64(p.current):
+		err = ErrNewer
 	}
 	return n, err
 }
 
-// knows refuses a row of a newer schema than this program knows, or with an invalid schema number.
-func (p *plan) knows(item table.Item) error {
-	if p.schema == "" {
-		return nil
-	}
-	n, err := p.schemaOf(item)
-	if err == nil && n > int64(p.current) {
-		err = ErrNewer
-	}
-	return err
-}
-
 // outdated reports whether a row is of an older schema than the current one.
-func (e *core) outdated(item table.Item) bool {
-	p := e.plan
-	if p.schema == "" {
-		return false
-	}
+func (p *plan) outdated(item table.Item) bool {
 	n, err := p.schemaOf(item)
 	return err == nil && n < int64(p.current)
 }
@@ -75,15 +64,10 @@ func (e *core) outdated(item table.Item) bool {
 // upgraded returns a row in the current schema. It returns a current row itself, and an upgraded copy of an older one.
 func (e *core) upgraded(item table.Item) (table.Item, error) {
 	p := e.plan
-	if p.schema == "" {
-		return item, nil
-	}
 	n, err := p.schemaOf(item)
 	switch {
 	case err != nil:
 		return nil, err
-	case n > int64(p.current):
-		return nil, ErrNewer
 	case n == int64(p.current):
 		return item, nil
 	}
@@ -105,9 +89,7 @@ func (e *core) upgraded(item table.Item) (table.Item, error) {
 			return nil, fmt.Errorf("%w: an upgrade changed %q, which is not its own", ErrInvalid, name)
 		}
 	}
-	if up[p.schema] = number(int64(p.current)); p.current == 0 {
-		delete(up, p.schema)
-	}
+	up[p.schema] = number(int64(p.current))
 	return up, nil
 }
 

@@ -239,7 +239,7 @@ func (e *core) createOp(op table.Op, create bool, m verdict) table.Op {
 		case p.version == nil: // there was no row when Put read, and another program created one since
 			return ErrStale
 		}
-		if err := p.knows(item); err != nil {
+		if _, err := p.schemaOf(item); err != nil {
 			return err
 		}
 		return p.unseen(item)
