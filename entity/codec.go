@@ -50,14 +50,14 @@ func (k keyPlan) format(v reflect.Value) (string, error) {
 	return key, nil
 }
 
-// complete reports whether every field of the key has a value.
-func (k keyPlan) complete(v reflect.Value) bool {
+// missing returns the first field of the key that has no value, or nil.
+func (k keyPlan) missing(v reflect.Value) *field {
 	for _, f := range k.refs {
-		if _, ok, _ := f.keyValue(v); !ok {
-			return false
+		if _, has, _ := f.keyValue(v); !has {
+			return f
 		}
 	}
-	return true
+	return nil
 }
 
 // restore sets the fields of v from a key.
@@ -148,7 +148,7 @@ type keyAttr struct{ attr, value string }
 // indexKeys returns one index's template-made key attributes. If v is not in the index, their values are "", except for homes.
 func (e *core) indexKeys(i int, v reflect.Value) ([]keyAttr, error) {
 	x := &e.plan.indexes[i]
-	in := x.pk.complete(v) && x.sk.complete(v) && (e.when[i] == nil || e.when[i](v))
+	in := x.pk.missing(v) == nil && x.sk.missing(v) == nil && (e.when[i] == nil || e.when[i](v))
 	list := make([]keyAttr, 0, 2)
 	for _, k := range []*keyPlan{&x.pk, &x.sk} {
 		if k.tpl == nil || k.inherited {
@@ -175,13 +175,10 @@ func (e *core) indexKeys(i int, v reflect.Value) ([]keyAttr, error) {
 func (e *Entity[T]) Owns(item table.Item) bool { return e.core.owns(item) }
 
 func (e *core) owns(item table.Item) bool {
-	switch typ := item[e.plan.scheme.Type].(type) {
-	case *types.AttributeValueMemberS:
-		return typ != nil && typ.Value == e.typ
-	case nil:
+	if item[e.plan.scheme.Type] == nil {
 		return e.plan.fits(item)
 	}
-	return false
+	return text(item, e.plan.scheme.Type) == e.typ
 }
 
 // Decode turns a row into a T. It refuses rows of other types with [ErrType], and does not check expiry. Errors are

@@ -34,10 +34,9 @@ func (k *keyPlan) removable() bool { return k.tpl != nil && !k.inherited && len(
 // whole returns the text of a home for v. It is "" if no field that the home keeps has a value. A value that could not be
 // read back from the text is an error.
 func (k *keyPlan) whole(v reflect.Value) (string, error) {
-	if !k.complete(v) {
+	if lacks := k.missing(v); lacks != nil {
 		for _, f := range k.keeps {
 			if _, has, _ := f.keyValue(v); has && !f.of(v).IsZero() {
-				lacks := k.missing(v)
 				return "", &partialError{fmt.Errorf("%w: field %q is kept in attribute %q alone, which needs a value of field %q too", ErrInvalid, f.goName, k.attr, lacks.goName), lacks}
 			}
 		}
@@ -66,16 +65,6 @@ type partialError struct {
 }
 
 func (e *partialError) Unwrap() error { return e.error }
-
-// missing returns the first field of the key that has no value.
-func (k *keyPlan) missing(v reflect.Value) *field {
-	for _, f := range k.refs {
-		if _, has, _ := f.keyValue(v); !has {
-			return f
-		}
-	}
-	return nil
-}
 
 // kept returns the attribute value of a home, or nil if the home is empty.
 func (k *keyPlan) kept(v reflect.Value) (types.AttributeValue, error) {

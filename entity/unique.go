@@ -172,7 +172,7 @@ func (from *basis) dependsUnique(p *plan, depends *fieldSet) error {
 // sentinelKey returns the key of v's sentinel for a constraint, or false if it has none.
 func (e *core) sentinelKey(i int, v reflect.Value) (key keys.Key, ok bool, err error) {
 	x := &e.plan.uniques[i]
-	if !v.IsValid() || !x.key.complete(v) || e.only[i] != nil && !e.only[i](v) {
+	if !v.IsValid() || x.key.missing(v) != nil || e.only[i] != nil && !e.only[i](v) {
 		return key, false, nil
 	}
 	pk, err := x.key.format(v)
@@ -186,20 +186,12 @@ func (e *core) sentinelKey(i int, v reflect.Value) (key keys.Key, ok bool, err e
 // key.
 func (e *core) isSentinel(item table.Item) bool {
 	p := e.plan
-	for i := range p.uniques {
-		x := &p.uniques[i]
-		switch typ := item[p.scheme.Type].(type) {
-		case *types.AttributeValueMemberS:
-			if typ != nil && typ.Value == x.typ {
-				return true
-			}
-		case nil:
-			if key, err := e.table.KeyOf(item); err == nil && key.SK == sentinelMark && x.key.tpl.Matches(key.PK) {
-				return true
-			}
+	return slices.ContainsFunc(p.uniques, func(x uniquePlan) bool {
+		if item[p.scheme.Type] == nil {
+			return text(item, p.scheme.SK) == sentinelMark && x.key.tpl.Matches(text(item, p.scheme.PK))
 		}
-	}
-	return false
+		return text(item, p.scheme.Type) == x.typ
+	})
 }
 
 // settlement has a ruling for each sentinel that wrongly blocked an earlier attempt of a write, by the sentinel's key.
@@ -291,9 +283,8 @@ func (x *uniquePlan) ownedBy(t *table.Table, owner keys.Key) table.Cond {
 func (e *core) explainSentinel(i int, sentinel keys.Key, release bool) func(table.Item) error {
 	x := &e.plan.uniques[i]
 	return func(item table.Item) error {
-		typ, _ := item[e.plan.scheme.Type].(*types.AttributeValueMemberS)
 		owner, _ := item[ownerAttr].(*types.AttributeValueMemberM)
-		if typ == nil || typ.Value != x.typ || owner == nil {
+		if text(item, e.plan.scheme.Type) != x.typ || owner == nil {
 			return ErrType
 		}
 		err := &UniqueError{Type: e.typ, Constraint: x.name, sentinel: sentinel, release: release}
