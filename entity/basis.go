@@ -136,7 +136,7 @@ func (p *plan) kept() (list []*field) {
 
 // touches reports whether the update changes a field on which an index's keys depend. When can depend on any field.
 func (p *plan) touches(x *indexPlan, u *update) bool {
-	if x.when {
+	if x.when != nil {
 		return len(u.list) > 0
 	}
 	for f := range x.refs() {
@@ -151,7 +151,7 @@ func (p *plan) touches(x *indexPlan, u *update) bool {
 func (e *core) needsRow(u *update) bool {
 	p := e.plan
 	for i := range p.indexes {
-		if x := &p.indexes[i]; p.touches(x, u) && (x.when || len(p.unsupplied(x, u)) > 0) {
+		if x := &p.indexes[i]; p.touches(x, u) && (x.when != nil || len(p.unsupplied(x, u)) > 0) {
 			return true
 		}
 	}
@@ -190,13 +190,13 @@ func (e *core) consequences(from *basis, u *update, s settlement) (c consequence
 		if !old && !p.touches(x, u) {
 			continue
 		}
-		if x.when && !from.guarded {
+		if x.when != nil && !from.guarded {
 			return c, fmt.Errorf("%w: index %s has a predicate: the row as it was read is needed", ErrInvalid, x.name)
 		}
 		if err := e.applied(from, u, &c); err != nil {
 			return c, err
 		}
-		values, err := e.indexKeys(i, c.after)
+		values, err := x.keys(c.after)
 		if err != nil {
 			return c, err
 		}
@@ -207,7 +207,7 @@ func (e *core) consequences(from *basis, u *update, s settlement) (c consequence
 				c.changes = append(c.changes, table.Attr(kv.attr).Set(kv.value))
 			}
 		}
-		if x.when { // a predicate may look at any field
+		if x.when != nil { // a predicate may look at any field
 			depends.add(from.all(p, u)...)
 		} else {
 			depends.add(p.unsupplied(x, u)...)
@@ -276,7 +276,7 @@ func (e *core) applied(from *basis, u *update, c *consequences) error {
 // requires that no attribute has changed, since an upgrade may have looked at any of them.
 func (e *core) renew(from *basis, u *update, c *consequences) error {
 	p := e.plan
-	up, err := e.upgraded(from.item)
+	up, err := p.upgraded(from.item)
 	if err != nil {
 		return err
 	}

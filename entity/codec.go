@@ -98,8 +98,8 @@ func (e *core) encode(v reflect.Value, version int64) (table.Item, error) {
 			item[p.scheme.TTL] = av
 		}
 	}
-	if p.current > 0 {
-		item[p.schema] = number(int64(p.current))
+	if n := p.current(); n > 0 {
+		item[p.schema] = number(n)
 	}
 	item[p.scheme.PK] = &types.AttributeValueMemberS{Value: key.PK}
 	item[p.scheme.SK] = &types.AttributeValueMemberS{Value: key.SK}
@@ -107,7 +107,7 @@ func (e *core) encode(v reflect.Value, version int64) (table.Item, error) {
 		item[p.scheme.Type] = &types.AttributeValueMemberS{Value: e.typ}
 	}
 	for i := range p.indexes {
-		values, err := e.indexKeys(i, v)
+		values, err := p.indexes[i].keys(v)
 		if err != nil {
 			return nil, err
 		}
@@ -145,10 +145,9 @@ func (p *plan) ttlAttribute(v reflect.Value) types.AttributeValue {
 
 type keyAttr struct{ attr, value string }
 
-// indexKeys returns one index's template-made key attributes. If v is not in the index, their values are "", except for homes.
-func (e *core) indexKeys(i int, v reflect.Value) ([]keyAttr, error) {
-	x := &e.plan.indexes[i]
-	in := x.pk.missing(v) == nil && x.sk.missing(v) == nil && (e.when[i] == nil || e.when[i](v))
+// keys returns the index's template-made key attributes. If v is not in the index, their values are "", except for homes.
+func (x *indexPlan) keys(v reflect.Value) ([]keyAttr, error) {
+	in := x.pk.missing(v) == nil && x.sk.missing(v) == nil && x.when.holds(v)
 	list := make([]keyAttr, 0, 2)
 	for _, k := range []*keyPlan{&x.pk, &x.sk} {
 		if k.tpl == nil || k.inherited {
@@ -224,7 +223,7 @@ func (e *core) decodeInto(v reflect.Value, item table.Item) (attribute string, e
 		return "", e.otherType(item)
 	}
 	p := e.plan
-	if item, err = e.upgraded(item); err != nil {
+	if item, err = p.upgraded(item); err != nil {
 		return p.schema, err
 	}
 	if attribute, err := p.unmarshal(item, v); err != nil {

@@ -17,13 +17,9 @@ type core struct {
 	typ    string
 	goType reflect.Type
 	plan   *plan
-	when   []func(reflect.Value) bool // Index.When, parallel to plan.indexes; an element can be nil
-	only   []func(reflect.Value) bool // Unique.When, parallel to plan.uniques; an element can be nil
 
-	upgrades []func(table.Item) (table.Item, error)
-	cond     table.Cond // condition of every write
-
-	anyVersion bool // writes do not check versions
+	cond       table.Cond // condition of every write
+	anyVersion bool       // writes do not check versions
 }
 
 // zero returns a new, addressable zero value of T.

@@ -38,7 +38,7 @@ type plan struct {
 	nameless []string   // attributes of T whose fields a caller cannot name, such as those of embedded pointers
 	needs    []need
 	schema   string // attribute of the schema number; "" if there is none
-	current  int    // number of the current schema
+	upgrades []func(table.Item) (table.Item, error)
 }
 
 // keyPlan describes one key attribute, which is made from a value's fields.
@@ -52,12 +52,17 @@ type keyPlan struct {
 	keeps     []*field // in an index: the fields in stored that no other attribute stores
 }
 
+// predicate is the When of an index or of a unique constraint. It is nil if there is none, so that all rows qualify.
+type predicate func(reflect.Value) bool
+
+func (when predicate) holds(v reflect.Value) bool { return when == nil || when(v) }
+
 // indexPlan builds the keys of one index.
 type indexPlan struct {
 	name   string
 	pk, sk keyPlan // tpl is nil for a natural key, and sk.attr is empty for an index without a sort key
-	when   bool    // has a predicate
-	lacks  []need  // what the index does not project
+	when   predicate
+	lacks  []need // what the index does not project
 }
 
 // need is an attribute without which no row can be read, because the reader would take it for another row than it is: one of
@@ -175,13 +180,10 @@ func define(t *table.Table, rt reflect.Type, spec Spec[reflect.Value]) (*core, e
 		c.plan.updated = c.special("Updated", spec.Updated, timeType)
 		for i, x := range spec.Indexes {
 			c.index(i, x)
-			e.when = append(e.when, x.When)
 		}
 		for i, x := range spec.Unique {
 			c.unique(i, spec.Type, x)
-			e.only = append(e.only, x.When)
 		}
-		e.upgrades = slices.Clone(spec.Upgrades)
 		c.upgrades(spec.Schema, spec.Upgrades)
 		c.specials()
 		c.match(spec.Match, spec.Type)
@@ -409,7 +411,7 @@ func (c *compiler) special(where, name string, want reflect.Type) *field {
 }
 
 func (c *compiler) index(i int, spec Index[reflect.Value]) {
-	name, pk, sk, when := spec.Name, spec.PK, spec.SK, spec.When != nil
+	name, pk, sk := spec.Name, spec.PK, spec.SK
 	where := fmt.Sprintf("Indexes[%d]", i)
 	x, ok := c.schema.Index(name)
 	if !ok {
@@ -427,7 +429,7 @@ func (c *compiler) index(i int, spec Index[reflect.Value]) {
 			c.problem("%s: index %q is used twice", where, name)
 		}
 	}
-	ip := indexPlan{name: name, when: when}
+	ip := indexPlan{name: name, when: spec.When}
 	ip.pk = c.indexKey(where+".PK", name, x.PK, x.PKType, pk, c.plan.scheme.PKTemplate)
 	switch {
 	case x.SK != "":
@@ -438,10 +440,10 @@ func (c *compiler) index(i int, spec Index[reflect.Value]) {
 	if ip.sk.natural != nil && x.SKType == table.Number && ip.pk.sharded() {
 		c.problem("%s: index %q: shards cannot be merged by a sort key of numbers", where, name)
 	}
-	if when && !ip.pk.removable() && !ip.sk.removable() {
+	if ip.when != nil && !ip.pk.removable() && !ip.sk.removable() {
 		c.problem("%s.When: no key of index %q is made of a template of fields that are kept elsewhere too, so no row can be kept out of it", where, name)
 	}
-	if when && c.plan.version == nil {
+	if ip.when != nil && c.plan.version == nil {
 		c.problem("%s.When: a predicate needs a Version: an update that has not seen the whole row cannot decide", where)
 	}
 	c.plan.indexes = append(c.plan.indexes, ip)

@@ -75,12 +75,12 @@ type uniquePlan struct {
 	typ  string // type of the sentinels
 	key  keyPlan
 	sk   *keys.Template
-	when bool
+	when predicate
 }
 
 // unique compiles one constraint.
 func (c *compiler) unique(i int, typ string, spec Unique[reflect.Value]) {
-	name, key, when := spec.Name, spec.Key, spec.When != nil
+	name, key := spec.Name, spec.Key
 	where := fmt.Sprintf("Unique[%d]", i)
 	if name == "" {
 		c.problem("%s.Name: empty", where)
@@ -91,7 +91,7 @@ func (c *compiler) unique(i int, typ string, spec Unique[reflect.Value]) {
 		}
 	}
 	s := c.plan.scheme
-	x := uniquePlan{name: name, typ: toolkit.Unique + typ + "." + name, when: when}
+	x := uniquePlan{name: name, typ: toolkit.Unique + typ + "." + name, when: spec.When}
 	if len(x.typ) > 255 {
 		c.problem("%s.Name: type %q of its sentinels is longer than 255 bytes", where, x.typ)
 	}
@@ -122,7 +122,7 @@ func (c *compiler) unique(i int, typ string, spec Unique[reflect.Value]) {
 			c.problem("%s: its sentinels could have the keys of those of %q", where, have.name)
 		}
 	}
-	if when && c.plan.version == nil {
+	if x.when != nil && c.plan.version == nil {
 		c.problem("%s.When: a predicate needs a Version: an update that has not seen the whole row cannot decide", where)
 	}
 	taken := []string{s.PK, s.SK, s.Type, s.TTL, s.Version}
@@ -140,7 +140,7 @@ func (c *compiler) unique(i int, typ string, spec Unique[reflect.Value]) {
 func (p *plan) touchesUnique(u *update) bool {
 	for i := range p.uniques {
 		x := &p.uniques[i]
-		if x.when && len(u.list) > 0 || p.ttl != nil && u.find(p.ttl) != nil || slices.ContainsFunc(x.key.refs, func(f *field) bool { return u.find(f) != nil }) {
+		if x.when != nil && len(u.list) > 0 || p.ttl != nil && u.find(p.ttl) != nil || slices.ContainsFunc(x.key.refs, func(f *field) bool { return u.find(f) != nil }) {
 			return true
 		}
 	}
@@ -151,7 +151,7 @@ func (p *plan) touchesUnique(u *update) bool {
 func (from *basis) dependsUnique(p *plan, depends *fieldSet) error {
 	for i := range p.uniques {
 		x := &p.uniques[i]
-		if x.when {
+		if x.when != nil {
 			if !from.guarded {
 				return fmt.Errorf("%w: constraint %s has a predicate: the row as it was read is needed", ErrInvalid, x.name)
 			}
@@ -169,10 +169,9 @@ func (from *basis) dependsUnique(p *plan, depends *fieldSet) error {
 	return nil
 }
 
-// sentinelKey returns the key of v's sentinel for a constraint, or false if it has none.
-func (e *core) sentinelKey(i int, v reflect.Value) (key keys.Key, ok bool, err error) {
-	x := &e.plan.uniques[i]
-	if !v.IsValid() || x.key.missing(v) != nil || e.only[i] != nil && !e.only[i](v) {
+// sentinelKey returns the key of v's sentinel for the constraint, or false if it has none.
+func (x *uniquePlan) sentinelKey(v reflect.Value) (key keys.Key, ok bool, err error) {
+	if !v.IsValid() || x.key.missing(v) != nil || !x.when.holds(v) {
 		return key, false, nil
 	}
 	pk, err := x.key.format(v)
@@ -213,35 +212,35 @@ func (e *core) sentinels(owner keys.Key, before, after reflect.Value, s settleme
 		lifetime = !attrvalue.Same(p.ttlAttribute(p.ttl.of(before)), p.ttlAttribute(p.ttl.of(after)))
 	}
 	for i := range p.uniques {
-		was, had, err := e.sentinelKey(i, before)
+		x := &p.uniques[i]
+		was, had, err := x.sentinelKey(before)
 		if err != nil {
 			return nil, err
 		}
-		will, has, err := e.sentinelKey(i, after)
+		will, has, err := x.sentinelKey(after)
 		if err != nil {
 			return nil, err
 		}
 		if has && (!had || was != will || lifetime) {
 			r := s[will]
-			ops = append(ops, e.claim(i, will, owner, after, r))
+			ops = append(ops, e.claim(x, will, owner, after, r))
 			if at, ok := checks[r.orphan]; ok {
 				ops[at] = ops[at].If(r.still)
 			} else if !r.orphan.IsZero() {
 				checks[r.orphan] = len(ops)
-				ops = append(ops, e.checkOrphan(i, will, r))
+				ops = append(ops, e.checkOrphan(x, will, r))
 			}
 		}
 		if had && (!has || was != will) && !s[was].leave {
-			ops = append(ops, e.release(i, was, owner))
+			ops = append(ops, e.release(x, was, owner))
 		}
 	}
 	return ops, nil
 }
 
 // claim puts a sentinel if there is none, or if the one there is the row's own, has expired, or belongs to the orphan.
-func (e *core) claim(i int, sentinel, owner keys.Key, after reflect.Value, r ruling) table.Op {
+func (e *core) claim(x *uniquePlan, sentinel, owner keys.Key, after reflect.Value, r ruling) table.Op {
 	p := e.plan
-	x := &p.uniques[i]
 	item := e.table.KeyItem(sentinel)
 	item[p.scheme.Type] = &types.AttributeValueMemberS{Value: x.typ}
 	item[ownerAttr] = &types.AttributeValueMemberM{Value: e.table.KeyItem(owner)}
@@ -256,21 +255,20 @@ func (e *core) claim(i int, sentinel, owner keys.Key, after reflect.Value, r rul
 		owners = append(owners, x.ownedBy(e.table, r.orphan))
 	}
 	free := table.Or(table.Attr(p.scheme.PK).NotExists(), table.And(x.isType(p), table.Or(owners...)))
-	return table.Put(item).If(free).Explain(e.explainSentinel(i, sentinel, false))
+	return table.Put(item).If(free).Explain(e.explainSentinel(x, sentinel, false))
 }
 
 // checkOrphan checks, in the transaction that takes a sentinel over, that its old owner still does not have the value.
-func (e *core) checkOrphan(i int, sentinel keys.Key, r ruling) table.Op {
+func (e *core) checkOrphan(x *uniquePlan, sentinel keys.Key, r ruling) table.Op {
 	return table.Check(r.orphan, r.still).Explain(func(table.Item) error {
-		return &UniqueError{Type: e.typ, Constraint: e.plan.uniques[i].name, Owner: r.orphan, sentinel: sentinel}
+		return &UniqueError{Type: e.typ, Constraint: x.name, Owner: r.orphan, sentinel: sentinel}
 	})
 }
 
 // release deletes a sentinel of the row at owner. A missing sentinel is not an error.
-func (e *core) release(i int, sentinel, owner keys.Key) table.Op {
-	x := &e.plan.uniques[i]
+func (e *core) release(x *uniquePlan, sentinel, owner keys.Key) table.Op {
 	own := table.And(x.isType(e.plan), x.ownedBy(e.table, owner))
-	return table.Delete(sentinel).If(table.Or(table.Attr(e.plan.scheme.PK).NotExists(), own)).Explain(e.explainSentinel(i, sentinel, true))
+	return table.Delete(sentinel).If(table.Or(table.Attr(e.plan.scheme.PK).NotExists(), own)).Explain(e.explainSentinel(x, sentinel, true))
 }
 
 func (x *uniquePlan) isType(p *plan) table.Cond { return table.Attr(p.scheme.Type).Equal(x.typ) }
@@ -280,8 +278,7 @@ func (x *uniquePlan) ownedBy(t *table.Table, owner keys.Key) table.Cond {
 }
 
 // explainSentinel returns the error for a sentinel that blocks a write.
-func (e *core) explainSentinel(i int, sentinel keys.Key, release bool) func(table.Item) error {
-	x := &e.plan.uniques[i]
+func (e *core) explainSentinel(x *uniquePlan, sentinel keys.Key, release bool) func(table.Item) error {
 	return func(item table.Item) error {
 		owner, _ := item[ownerAttr].(*types.AttributeValueMemberM)
 		if text(item, e.plan.scheme.Type) != x.typ || owner == nil {
@@ -360,7 +357,7 @@ func (e *core) orphaned(ctx context.Context, sentinel, owner keys.Key) (still ta
 		return still, false, err
 	}
 	for i := range p.uniques {
-		if has, ok, err := e.sentinelKey(i, row); err != nil || ok && has == sentinel {
+		if has, ok, err := p.uniques[i].sentinelKey(row); err != nil || ok && has == sentinel {
 			return still, false, err
 		}
 	}

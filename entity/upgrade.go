@@ -18,7 +18,7 @@ func (c *compiler) upgrades(attr string, list []func(table.Item) (table.Item, er
 	if attr == "" && len(list) == 0 {
 		return
 	}
-	if p.schema, p.current = attr, len(list); attr == "" {
+	if p.schema, p.upgrades = attr, slices.Clone(list); attr == "" {
 		p.schema = defaultSchema
 	}
 	for i, f := range list {
@@ -41,6 +41,9 @@ func (c *compiler) upgrades(attr string, list []func(table.Item) (table.Item, er
 	}
 }
 
+// current returns the number of the current schema.
+func (p *plan) current() int64 { return int64(len(p.upgrades)) }
+
 // schemaOf returns the number of a row's schema. It refuses a row of a newer schema than this program knows, or with an invalid number.
 // Without a schema, all rows have number 0, the current one: no attribute is called "".
 func (p *plan) schemaOf(item table.Item) (int64, error) {
@@ -49,7 +52,7 @@ func (p *plan) schemaOf(item table.Item) (int64, error) {
 	case err != nil:
 	case n < 0:
 		err = fmt.Errorf("%w: negative number of a schema", ErrInvalid)
-	case n > int64(p.current):
+	case n > p.current():
 		err = ErrNewer
 	}
 	return n, err
@@ -58,22 +61,21 @@ func (p *plan) schemaOf(item table.Item) (int64, error) {
 // outdated reports whether a row is of an older schema than the current one.
 func (p *plan) outdated(item table.Item) bool {
 	n, err := p.schemaOf(item)
-	return err == nil && n < int64(p.current)
+	return err == nil && n < p.current()
 }
 
 // upgraded returns a row in the current schema. It returns a current row itself, and an upgraded copy of an older one.
-func (e *core) upgraded(item table.Item) (table.Item, error) {
-	p := e.plan
+func (p *plan) upgraded(item table.Item) (table.Item, error) {
 	n, err := p.schemaOf(item)
 	switch {
 	case err != nil:
 		return nil, err
-	case n == int64(p.current):
+	case n == p.current():
 		return item, nil
 	}
 	up := attrvalue.CloneItem(item)
-	for ; n < int64(p.current); n++ {
-		if up, err = e.upgrades[n](up); err != nil {
+	for ; n < p.current(); n++ {
+		if up, err = p.upgrades[n](up); err != nil {
 			return nil, fmt.Errorf("upgrade of schema %d: %w", n, err)
 		}
 		if up == nil {
@@ -89,7 +91,7 @@ func (e *core) upgraded(item table.Item) (table.Item, error) {
 			return nil, fmt.Errorf("%w: an upgrade changed %q, which is not its own", ErrInvalid, name)
 		}
 	}
-	up[p.schema] = number(int64(p.current))
+	up[p.schema] = number(p.current())
 	return up, nil
 }
 
@@ -99,7 +101,7 @@ func (p *plan) notNewer() table.Cond {
 		return table.Cond{}
 	}
 	attr := table.Attr(p.schema)
-	return table.Or(attr.NotExists(), attr.AtMost(p.current))
+	return table.Or(attr.NotExists(), attr.AtMost(p.current()))
 }
 
 // isCurrent returns the condition that the row has the current schema, so that an update does not mix schemas in a row.
@@ -107,8 +109,8 @@ func (p *plan) isCurrent() table.Cond {
 	switch {
 	case p.schema == "":
 		return table.Cond{}
-	case p.current == 0:
+	case p.current() == 0:
 		return table.Or(table.Attr(p.schema).NotExists(), table.Attr(p.schema).Equal(0))
 	}
-	return table.Attr(p.schema).Equal(p.current)
+	return table.Attr(p.schema).Equal(p.current())
 }
