@@ -128,10 +128,10 @@ type rowKeys struct {
 	match  *match
 }
 
-func (p *plan) definition(goType reflect.Type, typ string) definition {
-	d := definition{goType: goType}
+func (c *compiler) definition() definition {
+	p, d := c.plan, definition{goType: c.goType}
 	if p.pk.tpl != nil && p.sk.tpl != nil { // otherwise the compiler has reported a problem already
-		d.rows = append(d.rows, rowKeys{typ, p.pk.tpl, p.sk.tpl, p.match})
+		d.rows = append(d.rows, rowKeys{c.spec.Type, p.pk.tpl, p.sk.tpl, p.match})
 	}
 	for i := range p.uniques {
 		x := &p.uniques[i]
@@ -157,60 +157,27 @@ func define(t *table.Table, rt reflect.Type, spec Spec[reflect.Value]) (*core, e
 	if t == nil {
 		return nil, &SpecError{Type: spec.Type, Problems: []error{errors.New("nil table")}}
 	}
-	c := compiler{
-		table: t, schema: t.Schema(), prefix: spec.AttributePrefix,
-		plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped},
-	}
-	e := &core{table: t, typ: spec.Type, goType: rt, plan: c.plan}
-	if rt.Kind() != reflect.Struct {
-		c.problem("%s is not a struct", rt)
+	c := compiler{table: t, schema: t.Schema(), goType: rt, spec: spec, plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped}}
+	if rt.Kind() == reflect.Struct {
+		c.compile()
 	} else {
-		var problems []string
-		c.goType = rt
-		c.fields, problems = fieldsOf(rt, c.prefix)
-		for _, p := range problems {
-			c.problem("%s", p)
-		}
-		c.keys(spec.Type, spec.PK, spec.SK)
-		c.plan.version = c.special("Version", spec.Version, reflect.TypeFor[int64]())
-		if c.plan.ttl = c.special("TTL", spec.TTL, timeType); c.plan.ttl != nil {
-			c.plan.ttl.seconds = ttlTime
-		}
-		c.plan.created = c.special("Created", spec.Created, timeType)
-		c.plan.updated = c.special("Updated", spec.Updated, timeType)
-		for i, x := range spec.Indexes {
-			c.index(i, x)
-		}
-		for i, x := range spec.Unique {
-			c.unique(i, spec.Type, x)
-		}
-		c.upgrades(spec.Schema, spec.Upgrades)
-		c.specials()
-		c.match(spec.Match, spec.Type)
-		c.needs()
-		c.attributes()
-		if bad := endless(rt); bad != nil {
-			c.problem("%s: type %s contains itself without end and cannot be encoded", rt, bad)
-		} else {
-			c.rows(rt)
-			c.naturals()
-		}
-		c.register(t, c.plan.definition(rt, spec.Type), spec.Type)
+		c.problem("%s is not a struct", rt)
 	}
 	if len(c.problems) > 0 {
 		return nil, &SpecError{Type: spec.Type, Problems: c.problems}
 	}
-	return e, nil
+	return &core{table: t, typ: spec.Type, goType: rt, plan: c.plan}, nil
 }
 
 // register adds the entity to the table's definitions if it has no problems. It always reports conflicts with other
 // entities.
-func (c *compiler) register(t *table.Table, d definition, typ string) {
+func (c *compiler) register() {
+	d := c.definition()
 	var value any = d
 	if len(c.problems) > 0 {
 		value = nil
 	}
-	err := t.Inside(inside.Key{}).Register(typ, value, func(name string, other any) error { return d.clash(typ, name, other) })
+	err := c.table.Inside(inside.Key{}).Register(c.spec.Type, value, func(name string, other any) error { return d.clash(c.spec.Type, name, other) })
 	c.problems = append(c.problems, codec.Problems(err)...)
 }
 
@@ -247,18 +214,53 @@ type compiler struct {
 	table    *table.Table
 	schema   table.Schema
 	goType   reflect.Type
-	prefix   string // Spec.AttributePrefix
-	fields   []*field
+	spec     Spec[reflect.Value]
 	plan     *plan
 	problems []error
+}
+
+// compile compiles everything, in the order in which one part needs another.
+func (c *compiler) compile() {
+	p, spec := c.plan, &c.spec
+	var problems []string
+	p.fields, problems = fieldsOf(c.goType, spec.AttributePrefix)
+	for _, text := range problems {
+		c.problem("%s", text)
+	}
+	c.keys()
+	p.version = c.special("Version", spec.Version, reflect.TypeFor[int64]())
+	if p.ttl = c.special("TTL", spec.TTL, timeType); p.ttl != nil {
+		p.ttl.seconds = ttlTime
+	}
+	p.created = c.special("Created", spec.Created, timeType)
+	p.updated = c.special("Updated", spec.Updated, timeType)
+	for i, x := range spec.Indexes {
+		c.index(i, x)
+	}
+	for i, x := range spec.Unique {
+		c.unique(i, x)
+	}
+	c.upgrades()
+	c.specials()
+	c.match()
+	c.needs()
+	c.attributes()
+	if bad := endless(c.goType); bad != nil {
+		c.problem("%s: type %s contains itself without end and cannot be encoded", c.goType, bad)
+	} else {
+		c.rows()
+		c.naturals()
+	}
+	c.register()
 }
 
 func (c *compiler) problem(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Errorf(format, args...))
 }
 
-func (c *compiler) keys(typ, pk, sk string) {
-	c.plan.fields = c.fields
+// keys checks Type, and compiles the keys of the table.
+func (c *compiler) keys() {
+	typ := c.spec.Type
 	switch {
 	case typ == "":
 		c.problem("Type: empty")
@@ -267,11 +269,12 @@ func (c *compiler) keys(typ, pk, sk string) {
 	case toolkit.Has(typ) && !toolkit.Claimed(c.table.Inside(inside.Key{}), typ):
 		c.problem("Type %q: names that begin with %q are the toolkit's own", typ, toolkit.Prefix)
 	}
-	if !utf8.ValidString(c.prefix) {
+	if !utf8.ValidString(c.spec.AttributePrefix) {
 		c.problem("AttributePrefix: not valid UTF-8")
 	}
-	c.plan.pk = c.key("PK", c.plan.scheme.PK, pk, c.plan.scheme.PKTemplate)
-	c.plan.sk = c.key("SK", c.plan.scheme.SK, sk, c.plan.scheme.SKTemplate)
+	s := c.plan.scheme
+	c.plan.pk = c.key("PK", s.PK, c.spec.PK, s.PKTemplate)
+	c.plan.sk = c.key("SK", s.SK, c.spec.SK, s.SKTemplate)
 }
 
 // key compiles one template and finds the fields that it names.
@@ -284,7 +287,7 @@ func (c *compiler) key(where, attr, text string, compile func(string) (*keys.Tem
 	}
 	k.tpl = tpl
 	for _, tf := range tpl.Fields() {
-		f := resolve(c.fields, tf.Name)
+		f := resolve(c.plan.fields, tf.Name)
 		switch {
 		case f == nil:
 			c.problem("%s: template names %q, but no field has that name, or several have it", where, tf.Name)
@@ -371,7 +374,7 @@ func (c *compiler) specials() {
 	}
 	for _, x := range p.indexes {
 		for f := range x.refs() {
-			if f == p.version && f != nil {
+			if f == p.version {
 				c.problem("Indexes: index %q: the version cannot be part of a key", x.name)
 			}
 		}
@@ -393,17 +396,15 @@ func (c *compiler) special(where, name string, want reflect.Type) *field {
 	if name == "" {
 		return nil
 	}
-	f := resolve(c.fields, name)
+	f := resolve(c.plan.fields, name)
 	switch {
 	case f == nil:
 		c.problem("%s: no field %q", where, name)
 	case f.typ != want:
 		c.problem("%s: field %q is %s, want %s", where, name, f.typ, want)
 	default:
-		for _, r := range append(c.plan.pk.refs, c.plan.sk.refs...) {
-			if r == f {
-				c.problem("%s: field %q is part of the key", where, name)
-			}
+		if c.plan.inKey(f) {
+			c.problem("%s: field %q is part of the key", where, name)
 		}
 		return f
 	}
@@ -454,6 +455,13 @@ func (k *keyPlan) sharded() bool {
 	return slices.ContainsFunc(k.tpl.Fields(), func(f keys.Field) bool { return f.Computed })
 }
 
+// taken reports whether an attribute is one of the scheme's, or a key of an index, so that the entity cannot use it for something else.
+func (c *compiler) taken(attr string) bool {
+	s := c.plan.scheme
+	return slices.Contains([]string{s.PK, s.SK, s.Type, s.TTL, s.Version}, attr) ||
+		slices.ContainsFunc(c.schema.Indexes, func(x table.Index) bool { return attr == x.PK || attr == x.SK })
+}
+
 // attributes checks that no field's attribute has another use in the table, such as a key or the type.
 func (c *compiler) attributes() {
 	s := c.plan.scheme
@@ -461,7 +469,7 @@ func (c *compiler) attributes() {
 	for _, x := range c.schema.Indexes { // a field may be an index key, except Version and TTL, whose values other attributes store
 		taken[x.PK], taken[x.SK] = "key of index "+x.Name, "key of index "+x.Name
 	}
-	for _, f := range c.fields {
+	for _, f := range c.plan.fields {
 		if f != c.plan.version && f != c.plan.ttl {
 			delete(taken, f.attr)
 		}
@@ -474,7 +482,7 @@ func (c *compiler) attributes() {
 		taken[s.TTL] = "time to live"
 	}
 	delete(taken, "")
-	for _, f := range c.fields {
+	for _, f := range c.plan.fields {
 		if f.attr == "" {
 			continue
 		}

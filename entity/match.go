@@ -155,8 +155,8 @@ type match struct {
 }
 
 // match compiles Spec.Match. The keys and the fields that the entity maintains must be compiled already.
-func (c *compiler) match(m Match, typ string) {
-	p := c.plan
+func (c *compiler) match() {
+	p, m := c.plan, c.spec.Match
 	if m.rule == nil || p.pk.tpl == nil || p.sk.tpl == nil {
 		return
 	}
@@ -168,7 +168,7 @@ func (c *compiler) match(m Match, typ string) {
 	}
 	slices.Sort(compiled.attrs)
 	compiled.attrs = slices.Compact(compiled.attrs)
-	if err := compiled.expand(p, typ); err != nil {
+	if err := compiled.expand(p, c.spec.Type); err != nil {
 		c.problem("Match: %w", err)
 		return
 	}
@@ -200,7 +200,7 @@ func (c *compiler) rule(r *rule, m *match) *rule {
 // about them would only describe its own writes.
 func (c *compiler) matchable(name string) string {
 	p, s := c.plan, c.plan.scheme
-	f := resolve(c.fields, name)
+	f := resolve(c.plan.fields, name)
 	switch name {
 	case "":
 		c.problem("Match: an attribute without a name")
@@ -233,7 +233,7 @@ func (c *compiler) matchable(name string) string {
 
 // keyPart completes a keyPart rule: it finds the key that contains the field.
 func (c *compiler) keyPart(r *rule) {
-	f := resolve(c.fields, r.name)
+	f := resolve(c.plan.fields, r.name)
 	for _, k := range []*keyPlan{&c.plan.pk, &c.plan.sk} {
 		for i, tf := range k.tpl.Fields() {
 			if tf.Computed || tf.Name != r.name && (f == nil || k.refs[i] != f) {

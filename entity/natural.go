@@ -52,7 +52,7 @@ func (c *compiler) naturals() {
 		add(naturalKey{x.PK, x.Name, x.PKType, keys.MaxPK})
 		add(naturalKey{x.SK, x.Name, x.SKType, keys.MaxSK})
 	}
-	for _, f := range c.fields {
+	for _, f := range c.plan.fields {
 		i, ok := at[f.attr]
 		if !ok || f.codec == nil {
 			continue
@@ -67,7 +67,7 @@ func (c *compiler) naturals() {
 
 // natural returns the field that the attribute stores, or nil. The attributes of Version and TTL are those of the scheme.
 func (c *compiler) natural(attr string) *field {
-	for _, f := range c.fields {
+	for _, f := range c.plan.fields {
 		if f.attr == attr && f != c.plan.version && f != c.plan.ttl {
 			return f
 		}
@@ -77,7 +77,7 @@ func (c *compiler) natural(attr string) *field {
 
 // nearly returns a hint for an error text: the field that the attribute's name may have meant. It is "" if there is none.
 func (c *compiler) nearly(attr string) string {
-	f := resolve(c.fields, attr)
+	f := resolve(c.plan.fields, attr)
 	switch {
 	case f == nil:
 		return ""

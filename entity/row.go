@@ -24,7 +24,8 @@ type rows struct {
 }
 
 // rows compiles T, sets the codec of each field, and lists the attributes of fields that a caller cannot name.
-func (c *compiler) rows(t reflect.Type) {
+func (c *compiler) rows() {
+	t, prefix := c.goType, c.spec.AttributePrefix
 	whole, err := codec.Compile(t)
 	if err != nil {
 		for _, err := range codec.Problems(err) {
@@ -32,14 +33,14 @@ func (c *compiler) rows(t reflect.Type) {
 		}
 		return
 	}
-	whole = whole.Prefixed(c.prefix)
-	for _, f := range c.fields {
+	whole = whole.Prefixed(prefix)
+	p := c.plan
+	for _, f := range p.fields {
 		if f.attr != "" {
 			f.codec = whole.Field(f.attr)
 			f.own = storesOther(f.typ)
 		}
 	}
-	p := c.plan
 	for _, name := range whole.Names() {
 		if !p.names(name) {
 			p.nameless = append(p.nameless, name)
@@ -58,7 +59,7 @@ func (c *compiler) rows(t reflect.Type) {
 		marshals:   own.Implements(reflect.TypeFor[dynamo.ItemMarshaler]()),
 		unmarshals: own.Implements(reflect.TypeFor[dynamo.ItemUnmarshaler]()),
 	}
-	if c.prefix != "" && (p.rows.marshals || p.rows.unmarshals) {
+	if prefix != "" && (p.rows.marshals || p.rows.unmarshals) {
 		c.problem("AttributePrefix: %s makes or reads whole rows itself, and names the attributes", t)
 	}
 }

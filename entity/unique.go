@@ -79,8 +79,8 @@ type uniquePlan struct {
 }
 
 // unique compiles one constraint.
-func (c *compiler) unique(i int, typ string, spec Unique[reflect.Value]) {
-	name, key := spec.Name, spec.Key
+func (c *compiler) unique(i int, spec Unique[reflect.Value]) {
+	typ, name, key := c.spec.Type, spec.Name, spec.Key
 	where := fmt.Sprintf("Unique[%d]", i)
 	if name == "" {
 		c.problem("%s.Name: empty", where)
@@ -125,11 +125,7 @@ func (c *compiler) unique(i int, typ string, spec Unique[reflect.Value]) {
 	if x.when != nil && c.plan.version == nil {
 		c.problem("%s.When: a predicate needs a Version: an update that has not seen the whole row cannot decide", where)
 	}
-	taken := []string{s.PK, s.SK, s.Type, s.TTL, s.Version}
-	for _, index := range c.schema.Indexes {
-		taken = append(taken, index.PK, index.SK)
-	}
-	if slices.Contains(taken, ownerAttr) {
+	if c.taken(ownerAttr) {
 		c.problem("%s: attribute %q, which sentinels need, is a key or the scheme's", where, ownerAttr)
 	}
 	c.plan.uniques = append(c.plan.uniques, x)

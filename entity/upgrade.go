@@ -13,28 +13,23 @@ import (
 const defaultSchema = "schema"
 
 // upgrades compiles Spec.Upgrades and Spec.Schema.
-func (c *compiler) upgrades(attr string, list []func(table.Item) (table.Item, error)) {
+func (c *compiler) upgrades() {
 	p := c.plan
-	if attr == "" && len(list) == 0 {
-		return
-	}
-	if p.schema, p.upgrades = attr, slices.Clone(list); attr == "" {
+	if p.schema, p.upgrades = c.spec.Schema, slices.Clone(c.spec.Upgrades); p.schema == "" {
+		if len(p.upgrades) == 0 {
+			return
+		}
 		p.schema = defaultSchema
 	}
-	for i, f := range list {
+	for i, f := range p.upgrades {
 		if f == nil {
 			c.problem("Upgrades[%d]: nil function", i)
 		}
 	}
-	s := p.scheme
-	taken := []string{s.PK, s.SK, s.Type, s.TTL, s.Version}
-	for _, x := range c.schema.Indexes {
-		taken = append(taken, x.PK, x.SK)
-	}
-	if slices.Contains(taken, p.schema) {
+	if c.taken(p.schema) {
 		c.problem("Schema: attribute %q is a key or the scheme's", p.schema)
 	}
-	for _, f := range c.fields {
+	for _, f := range c.plan.fields {
 		if f.attr == p.schema {
 			c.problem("Schema: attribute %q is that of field %s", p.schema, f.goName)
 		}
