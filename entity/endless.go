@@ -3,6 +3,8 @@ package entity
 import (
 	"reflect"
 	"slices"
+
+	"github.com/mortise-go/mortise/entity/internal/codec"
 )
 
 // endless finds a type, in t or below it, that contains itself without a struct in between, like type L []L. The
@@ -12,10 +14,8 @@ func endless(t reflect.Type) reflect.Type {
 	done := map[reflect.Type]bool{}
 	var find func(t reflect.Type, trail []reflect.Type) reflect.Type
 	find = func(t reflect.Type, trail []reflect.Type) reflect.Type {
-		for _, custom := range []reflect.Type{marshalerType, awsMarshalerType, textMarshalerType} {
-			if t.Implements(custom) || reflect.PointerTo(t).Implements(custom) {
-				return nil
-			}
+		if codec.EncodesItself(t) {
+			return nil
 		}
 		switch t.Kind() {
 		case reflect.Slice, reflect.Array, reflect.Pointer, reflect.Map:

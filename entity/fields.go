@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/guregu/dynamo/v2"
 
 	"github.com/mortise-go/mortise/entity/internal/codec"
 	"github.com/mortise-go/mortise/table"
@@ -34,17 +33,10 @@ type field struct {
 
 var (
 	timeType            = reflect.TypeFor[time.Time]()
-	marshalerType       = reflect.TypeFor[dynamo.Marshaler]()
-	awsMarshalerType    = reflect.TypeFor[awsMarshaler]()
 	textMarshalerType   = reflect.TypeFor[encoding.TextMarshaler]()
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 	zeroerType          = reflect.TypeFor[interface{ IsZero() bool }]()
 )
-
-// awsMarshaler is the SDK's attributevalue.Marshaler, which the encoder supports too.
-type awsMarshaler interface {
-	MarshalDynamoDBAttributeValue() (types.AttributeValue, error)
-}
 
 // fieldsOf lists the fields of a struct that a caller can name, the outer ones first, and the problems of the struct. It
 // follows the encoder's rules: fields in the order of declaration, embedded structs in their place, and of several fields

@@ -107,7 +107,7 @@ func (l *layout) walk(t reflect.Type, trail []int, within []reflect.Type, seen m
 		}
 		switch {
 		case f.Anonymous && inner.Kind() == reflect.Struct:
-			if encodesItself(inner) {
+			if EncodesItself(inner) {
 				return fmt.Errorf("embedded %s encodes itself, which an embedded struct cannot: give the field a name", f.Type)
 			}
 			have := len(l.members)

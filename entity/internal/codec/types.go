@@ -91,8 +91,8 @@ func isValue(t reflect.Type) bool {
 	return t == av || t.Kind() == reflect.Pointer && t.Elem().PkgPath() == av.PkgPath() && t.Implements(av)
 }
 
-// encodesItself reports whether t or *t has a method that encodes it as one value.
-func encodesItself(t reflect.Type) bool {
+// EncodesItself reports whether t or *t has a method that encodes it as one value.
+func EncodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return implements[dynamo.Marshaler](p) || implements[awsMarshaler](p) || implements[encoding.TextMarshaler](p)
 }
