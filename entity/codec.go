@@ -133,6 +133,16 @@ func ttlTime(at time.Time) time.Time {
 	return time.Unix(s, 0).UTC()
 }
 
+// roundTTL rounds the time to live in v, as the row stores it.
+func (p *plan) roundTTL(v reflect.Value) {
+	if p.ttl == nil {
+		return
+	}
+	if at := p.ttl.of(v); !at.IsZero() {
+		at.Set(reflect.ValueOf(ttlTime(at.Interface().(time.Time))))
+	}
+}
+
 func ttlValue(at time.Time) types.AttributeValue { return number(ttlTime(at).Unix()) }
 
 // ttlAttribute returns the TTL field as it is stored, or nil if the row never expires.

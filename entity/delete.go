@@ -51,10 +51,7 @@ func (e *core) delete(ctx context.Context, o reflect.Value) error {
 			}
 			return err
 		}
-		if err = e.checkRead(o, row); err == ErrStale { //nolint:errorlint // checkRead returns it unwrapped
-			err = stale
-		}
-		if err == nil {
+		if err = e.checkRead(o, row, stale); err == nil {
 			err = e.deleteNow(ctx, now)
 		}
 		return final(err)
@@ -92,24 +89,17 @@ func (e *core) deleteOp(from *basis, s settlement) table.Op {
 	if err := key.Validate(); err != nil {
 		return table.Invalid(e.fail("delete", err))
 	}
-	g := &guard{version: anyVersion, match: e.plan.match.at(key)}
-	switch version := e.versionOf(from.row); {
-	case version < 0:
+	g := &guard{exists: from.guarded, version: e.required(from), match: e.plan.match.at(key)}
+	if e.versionOf(from.row) < 0 {
 		return table.Invalid(e.fail("delete", fmt.Errorf("%w: negative version", ErrInvalid)))
-	case version > 0:
-		g.version = version
-	case from.guarded: // the row was read without a version, so it must still have none
-		g.exists, g.version = true, noVersion
 	}
-	op := table.Delete(key)
 	var err error
-	if g.seen, err = e.expectations(from); err == nil && len(e.plan.uniques) > 0 {
-		var sentinels []table.Op
+	var sentinels []table.Op
+	if g.seen, err = e.expectations(from); err == nil {
 		sentinels, err = e.sentinels(key, from.row, reflect.Value{}, s)
-		op = op.With(sentinels...)
 	}
 	if err != nil {
 		return table.Invalid(e.fail("delete", err))
 	}
-	return e.guarded(op, g)
+	return e.guarded(table.Delete(key).With(sentinels...), g)
 }

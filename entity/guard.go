@@ -22,7 +22,7 @@ const (
 	noVersion  = 0
 )
 
-// guarded adds a guard, and the condition of Entity.If, to an operation.
+// guarded adds a guard to an operation, and binds it.
 func (e *core) guarded(op table.Op, g *guard) table.Op {
 	p := e.plan
 	conds := make([]table.Cond, 0, 5+len(g.seen))
@@ -44,11 +44,7 @@ func (e *core) guarded(op table.Op, g *guard) table.Op {
 	if g.live && p.ttl != nil {
 		conds = append(conds, table.Not(e.hasExpired()))
 	}
-	op = op.If(conds...).Explain(func(item table.Item) error { return e.explain(g, item) })
-	if !e.cond.IsZero() {
-		op = op.If(e.cond)
-	}
-	return e.bind(op)
+	return e.bind(op.If(conds...).Explain(func(item table.Item) error { return e.explain(g, item) }))
 }
 
 // explain returns why a guard failed, given the row that was found. It returns nil if the guard holds, since then another
@@ -91,12 +87,13 @@ func (e *core) explain(g *guard, item table.Item) error {
 	return nil
 }
 
-// bind makes an operation fail if it is written to a table other than the entity's, or if the entity is read-only.
+// bind adds the condition of Entity.If to an operation. It makes the operation fail if it is written to a table other than the entity's,
+// or if the entity is read-only.
 func (e *core) bind(op table.Op) table.Op {
 	if e.plan.readOnly {
 		return table.Invalid(e.fail("write", errReadOnly))
 	}
-	return op.In(e.table)
+	return op.If(e.cond).In(e.table)
 }
 
 // isOursOrNone keeps a write from a row of another type. It holds if there is no row, if the type is the entity's, or if

@@ -219,13 +219,9 @@ func (e *core) stampModified(u *update, after reflect.Value) error {
 	if err := e.stampUpdate(u); err != nil {
 		return err
 	}
-	for i := range u.list {
-		if r := &u.list[i]; r.field != nil && r.field == e.plan.updated {
-			r.field.of(after).Set(r.value)
-		}
+	if f := e.plan.updated; f != nil {
+		f.of(after).Set(u.find(f).value)
 	}
-	if f := e.plan.ttl; f != nil && !f.of(after).IsZero() {
-		f.of(after).Set(reflect.ValueOf(ttlTime(f.of(after).Interface().(time.Time))))
-	}
+	e.plan.roundTTL(after)
 	return nil
 }

@@ -3,6 +3,7 @@ package entity
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -282,13 +283,7 @@ func compareKeys(kind table.AttributeType, a, b string) int {
 		}
 		return x.Cmp(y)
 	}
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return strings.Compare(a, b)
 }
 
 func decimal(text string) (*apd.Decimal, error) {

@@ -74,10 +74,7 @@ func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (u
 		}
 		// A first attempt with o can fail although the version fits: the caller changed o, or another program encoded the
 		// row differently. So compare o with the row that was read, and compute the update from that row.
-		if err = e.checkRead(o, now.row); err == ErrStale { //nolint:errorlint // checkRead returns it unwrapped
-			err = stale
-		}
-		if err == nil {
+		if err = e.checkRead(o, now.row, stale); err == nil {
 			updated, err = e.apply(ctx, now, u)
 		}
 		return final(err)
@@ -114,11 +111,7 @@ func (e *core) apply(ctx context.Context, from *basis, u *update) (o reflect.Val
 
 // updated returns the row after an update in the form in which a reader will see it.
 func (e *core) updated(from *basis, after reflect.Value) (row reflect.Value, err error) {
-	version := e.versionOf(from.row)
-	if e.plan.version != nil {
-		version++
-	}
-	item, err := e.encode(after, version)
+	item, err := e.encode(after, e.versionOf(from.row)+1)
 	if err != nil {
 		return row, err
 	}
@@ -187,8 +180,7 @@ func (e *core) updateOp(from *basis, u *update, s settlement) (table.Op, consequ
 	if err == nil {
 		c, err = e.consequences(from, u, s)
 	}
-	version := e.versionOf(from.row)
-	if err == nil && version < 0 {
+	if err == nil && e.versionOf(from.row) < 0 {
 		err = fmt.Errorf("%w: negative version", ErrInvalid)
 	}
 	if err != nil {
@@ -202,16 +194,6 @@ func (e *core) updateOp(from *basis, u *update, s settlement) (table.Op, consequ
 	if p.version != nil {
 		changes = append(changes, table.Attr(p.scheme.Version).Add(1))
 	}
-	g := &guard{exists: true, version: anyVersion, live: true, match: m, seen: c.seen, current: from.item == nil || !p.outdated(from.item)}
-	switch {
-	case version > 0:
-		g.version = version
-	case from.guarded: // the row was read without a version, so it must still have none
-		g.version = noVersion
-	}
-	op := table.Update(key, changes...)
-	if len(c.sentinels) > 0 {
-		op = op.With(c.sentinels...)
-	}
-	return e.guarded(op, g), c
+	g := &guard{exists: true, version: e.required(from), live: true, match: m, seen: c.seen, current: from.item == nil || !p.outdated(from.item)}
+	return e.guarded(table.Update(key, changes...).With(c.sentinels...), g), c
 }

@@ -48,21 +48,29 @@ func (e *core) versionOf(o reflect.Value) int64 {
 	return e.plan.version.of(o).Int()
 }
 
+// required returns the version that the row of a write must still have: that of the basis, which is 0 for a row that was read without one.
+func (e *core) required(from *basis) int64 {
+	if !from.guarded {
+		return anyVersion
+	}
+	return e.versionOf(from.row)
+}
+
 // byAttributes reports whether a guarded row has no version that identifies it. Then all of T's attributes have to be
 // unchanged, since another program may have changed the row without counting a version.
 func (e *core) byAttributes(from *basis) bool {
 	return from.guarded && e.versionOf(from.row) == 0
 }
 
-// checkRead returns ErrStale unless o is the current row: of the same version or, if the row has none, with the same
-// attributes.
-func (e *core) checkRead(o, row reflect.Value) error {
+// checkRead returns an error that matches ErrStale unless o is the current row: of the same version or, if the row has none, with the
+// same attributes. stale is the error for another version.
+func (e *core) checkRead(o, row reflect.Value, stale error) error {
 	version, have := e.versionOf(o), e.versionOf(row)
 	switch {
 	case version == 0 && have > 0:
 		return errUnseen
 	case version != have:
-		return ErrStale
+		return stale
 	case version > 0:
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"time"
 
 	"github.com/mortise-go/mortise/internal/attrvalue"
 
@@ -91,11 +90,11 @@ func (e *core) replace(ctx context.Context, o, stamped reflect.Value) error {
 
 // basis reads the row of o as the start of a write. If absent is set, the row may be missing or expired.
 func (e *core) basis(ctx context.Context, o reflect.Value, absent bool) (*basis, error) {
-	item, err := e.readItem(ctx, o, reading{consistent: true, expired: absent})
-	if absent && (errors.Is(err, ErrNotFound) || err == nil && e.owns(item) && e.plan.expired(item, e.table.Now())) {
+	item, err := e.readItem(ctx, o, reading{consistent: true})
+	switch {
+	case absent && errors.Is(err, ErrNotFound):
 		return &basis{item: table.Item{}}, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	row, err := e.decodeAt(e.keyOf(o), item)
@@ -161,11 +160,7 @@ func (e *core) stamp(o reflect.Value, create bool) reflect.Value {
 	if p.updated != nil {
 		p.updated.of(v).Set(reflect.ValueOf(p.updated.stamp(now)))
 	}
-	if p.ttl != nil {
-		if at := p.ttl.of(v); !at.IsZero() {
-			at.Set(reflect.ValueOf(ttlTime(at.Interface().(time.Time))))
-		}
-	}
+	p.roundTTL(v)
 	if p.version != nil {
 		version := p.version.of(v)
 		if create {
@@ -228,7 +223,7 @@ func (e *core) createOp(op table.Op, create bool, m verdict) table.Op {
 	if p.ttl != nil {
 		free = table.Or(free, table.And(e.isOursOrNone(m), e.hasExpired()))
 	}
-	op = op.If(free).Explain(func(item table.Item) error {
+	return e.bind(op.If(free).Explain(func(item table.Item) error {
 		switch {
 		case len(item) == 0 || e.owns(item) && p.expired(item, e.table.Now()):
 			return nil // another condition failed
@@ -243,11 +238,7 @@ func (e *core) createOp(op table.Op, create bool, m verdict) table.Op {
 			return err
 		}
 		return p.unseen(item)
-	})
-	if !e.cond.IsZero() {
-		op = op.If(e.cond)
-	}
-	return e.bind(op)
+	}))
 }
 
 // errUnclear replaces a refusal that may have been caused by the write's own effect.
