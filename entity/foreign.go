@@ -1,7 +1,8 @@
 package entity
 
 import (
-	"errors"
+	"maps"
+	"slices"
 
 	"github.com/mortise-go/mortise/internal/inside"
 
@@ -33,27 +34,20 @@ func (e *core) otherType(item table.Item) error {
 	return ErrType
 }
 
-var errDefined = errors.New("defined")
-
 // defines reports whether an entity of the table has a type.
 func defines(t *table.Table, typ string) bool {
-	err := t.Inside(inside.Key{}).Register("", nil, func(name string, other any) error {
-		if _, ok := other.(definition); ok && name == typ {
-			return errDefined
-		}
-		return nil
-	})
-	return errors.Is(err, errDefined)
+	_, ok := t.Inside(inside.Key{}).Registered()[typ].(definition)
+	return ok
 }
 
 // definedTypes returns the types of the table's entities in order, without the module's own, at most what one condition can hold.
 func definedTypes(t *table.Table) (list []any) {
-	_ = t.Inside(inside.Key{}).Register("", nil, func(name string, other any) error {
-		if _, ok := other.(definition); ok && !toolkit.Has(name) && len(list) < maxValues {
+	registered := t.Inside(inside.Key{}).Registered()
+	for _, name := range slices.Sorted(maps.Keys(registered)) {
+		if _, ok := registered[name].(definition); ok && !toolkit.Has(name) && len(list) < maxValues {
 			list = append(list, name)
 		}
-		return nil
-	})
+	}
 	return list
 }
 

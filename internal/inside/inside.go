@@ -78,6 +78,13 @@ type Names struct {
 	names map[string]any
 }
 
+// Registered returns all names with their values.
+func (n *Names) Registered() map[string]any {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.names)
+}
+
 // Register records a name. The first registration of a name wins. It calls check with every registration and joins the errors.
 // If there is an error, or value is nil, it registers nothing.
 func (n *Names) Register(name string, value any, check func(name string, other any) error) error {

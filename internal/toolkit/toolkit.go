@@ -3,10 +3,7 @@
 // locks, or that is older than this type of row.
 package toolkit
 
-import (
-	"errors"
-	"strings"
-)
+import "strings"
 
 // Prefix is the beginning of all these types. No type of an application begins with it.
 const Prefix = "mortise."
@@ -26,6 +23,7 @@ func Has(typ string) bool { return strings.HasPrefix(typ, Prefix) }
 // Registry is the part of a table that keeps names which must not conflict in the table.
 type Registry interface {
 	Register(name string, value any, check func(name string, other any) error) error
+	Registered() map[string]any
 }
 
 // claim is registered for each type that a package of this module may define. Packages outside of the module cannot make a claim.
@@ -43,12 +41,6 @@ func Claim(r Registry, types ...string) error {
 
 // Claimed reports whether a package of this module may define the type.
 func Claimed(r Registry, typ string) bool {
-	found := errors.New("claimed")
-	err := r.Register("", nil, func(name string, other any) error {
-		if _, ok := other.(claim); ok && name == "claim of "+typ {
-			return found
-		}
-		return nil
-	})
-	return errors.Is(err, found)
+	_, ok := r.Registered()["claim of "+typ].(claim)
+	return ok
 }
