@@ -65,11 +65,11 @@ func (e *core) deleteNow(ctx context.Context, from *basis) error {
 			return err
 		}
 		err := e.table.Write(ctx, op)
-		var failed *table.ConditionError
-		if errors.As(err, &failed) && failed.Repeated && len(failed.Item) == 0 {
+		failed := repeated(err)
+		switch {
+		case failed != nil && len(failed.Item) == 0:
 			return nil // an earlier attempt, whose answer was lost, deleted the row
-		}
-		if failed == nil || !failed.Repeated || errors.Is(err, ErrType) {
+		case failed == nil || errors.Is(err, ErrType):
 			return err
 		}
 		version := e.versionOf(from.row)

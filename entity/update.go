@@ -122,8 +122,8 @@ func (e *core) updated(from *basis, after reflect.Value) (row reflect.Value, err
 // value of the update.
 func (e *core) ownUpdate(err error, from *basis, u *update) (row reflect.Value, ok bool) {
 	p := e.plan
-	var failed *table.ConditionError
-	if !errors.As(err, &failed) || !failed.Repeated || len(failed.Item) == 0 {
+	failed := repeated(err)
+	if failed == nil || len(failed.Item) == 0 {
 		return row, false
 	}
 	switch n, err := integer(failed.Item[p.scheme.Version]); {

@@ -124,8 +124,17 @@ func (e *core) putNow(ctx context.Context, stamped reflect.Value, from *basis, c
 // ownEffect reports whether a write was refused only because of its own effect, from an earlier attempt whose answer
 // was lost.
 func ownEffect(err error, wrote table.Item) bool {
+	failed := repeated(err)
+	return failed != nil && len(failed.Item) > 0 && attrvalue.SameItem(failed.Item, wrote)
+}
+
+// repeated returns the failed condition in err if an earlier attempt of the same write may have been applied, and nil otherwise.
+func repeated(err error) *table.ConditionError {
 	var failed *table.ConditionError
-	return errors.As(err, &failed) && failed.Repeated && len(failed.Item) > 0 && attrvalue.SameItem(failed.Item, wrote)
+	if errors.As(err, &failed) && failed.Repeated {
+		return failed
+	}
+	return nil
 }
 
 // CreateOp is [Entity.Create] as part of a transaction. Each unique value is one more action.
@@ -249,8 +258,8 @@ var errUnclear = fmt.Errorf("%w: an answer was lost, and the row has changed sin
 // write expected, or the next one, which another write must have made. If version is below 1, nothing is proven, since the
 // row may have been created after the write's own row was deleted.
 func (e *core) decided(err error, version int64) error {
-	var failed *table.ConditionError
-	if !errors.As(err, &failed) || !failed.Repeated || errors.Is(err, ErrType) {
+	failed := repeated(err)
+	if failed == nil || errors.Is(err, ErrType) {
 		return err
 	}
 	if version > 0 && len(failed.Item) > 0 {
