@@ -6,10 +6,10 @@ import "slices"
 // return conditions and changes. An Operand is immutable; methods return new ones.
 type Operand struct {
 	kind  operandKind
-	name  string     // of a path: the top-level attribute
-	steps []step     // of a path: the steps below the top-level attribute
-	args  []*Operand // of a function
-	value any        // of a value: the Go value; of an invalid operand: its error
+	name  string    // of a path: the top-level attribute
+	steps []step    // of a path: the steps below the top-level attribute
+	args  []Operand // of a function
+	value any       // of a value: the Go value; of an invalid operand: its error
 }
 
 type operandKind uint8
@@ -62,13 +62,7 @@ func operand(v any) Operand {
 	return Value(v)
 }
 
-func function(kind operandKind, args ...Operand) Operand {
-	list := make([]*Operand, len(args))
-	for i := range args {
-		list[i] = &args[i]
-	}
-	return Operand{kind: kind, args: list}
-}
+func function(kind operandKind, args ...Operand) Operand { return Operand{kind: kind, args: args} }
 
 // Size returns the length of a string, binary, list, map or set.
 func (o Operand) Size() Operand { return function(sizeOperand, o) }

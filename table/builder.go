@@ -139,18 +139,18 @@ func (b *builder) path(o *Operand) {
 
 func (b *builder) value(v any) {
 	holder := holderFor(&valueHolders, ':', len(b.values))
-	av, at := types.AttributeValue(nil), -1
+	av, at := types.AttributeValue(nil), -1 // at is the parameter whose value comes later; -1 for a value that is known
 	if i, ok := v.(inside.Param); ok {
 		at = int(i)
-		switch {
-		case at < 0 || b.prepared == nil && at >= len(b.params):
+		if at < 0 || b.prepared == nil && at >= len(b.params) {
 			b.fail("parameter %d without a value", at)
 			return
-		case b.prepared == nil:
-			v = b.params[at]
+		}
+		if b.prepared == nil {
+			v, at = b.params[at], -1
 		}
 	}
-	if at < 0 || b.prepared == nil {
+	if at < 0 {
 		var err error
 		if av, err = Encode(v); err != nil {
 			if b.err == nil {
@@ -170,16 +170,21 @@ func (b *builder) value(v any) {
 	b.text(holder)
 }
 
-func (b *builder) call(name string, args []*Operand) {
+func (b *builder) call(name string, args []Operand) {
 	b.operators++
 	b.text(name)
+	b.list(args)
+}
+
+// list writes operands in parentheses.
+func (b *builder) list(args []Operand) {
 	b.text("(")
 	b.depth++
-	for i, a := range args {
+	for i := range args {
 		if i > 0 {
 			b.text(", ")
 		}
-		a.write(b)
+		args[i].write(b)
 	}
 	b.depth--
 	b.text(")")

@@ -148,7 +148,7 @@ func (c *Cond) write(b *builder) {
 	switch c.kind {
 	case andCond, orCond:
 		b.operators += len(c.subs) - 1
-	case compareCond, betweenCond, inCond, callCond, notCond:
+	case compareCond, betweenCond, inCond, notCond:
 		b.operators++
 	}
 	switch c.kind {
@@ -172,29 +172,15 @@ func (c *Cond) write(b *builder) {
 			b.fail("In takes 1 to %d values, not %d", maxIn, n)
 		}
 		c.args[0].write(b)
-		b.text(" IN (")
-		for i := range c.args[1:] {
-			if i > 0 {
-				b.text(", ")
-			}
-			c.args[i+1].write(b)
-		}
-		b.text(")")
+		b.text(" IN ")
+		b.list(c.args[1:])
 	case callCond:
 		if c.op == "attribute_exists" || c.op == "attribute_not_exists" || c.op == "attribute_type" {
 			if c.args[0].kind != pathOperand && c.args[0].kind != invalidOperand {
 				b.fail("%s is asked of an attribute, not of %s", c.op, c.args[0].kind)
 			}
 		}
-		b.text(c.op)
-		b.text("(")
-		for i := range c.args {
-			if i > 0 {
-				b.text(", ")
-			}
-			c.args[i].write(b)
-		}
-		b.text(")")
+		b.call(c.op, c.args)
 	case notCond:
 		b.text("NOT ")
 		c.writeSub(b, 0)
