@@ -150,11 +150,7 @@ func (t *Table) batchGet(ctx context.Context, chunk []keys.Key, consistent bool)
 		RequestItems:           map[string]types.KeysAndAttributes{t.schema.Name: request},
 		ReturnConsumedCapacity: t.capacity(ctx),
 	}
-	err = t.send(ctx, "BatchGetItem", false, func(ctx context.Context) (answer, error) {
-		out, err := t.client.BatchGetItem(ctx, in, once)
-		if err != nil {
-			return answer{}, err
-		}
+	err = call(ctx, t, "BatchGetItem", false, Client.BatchGetItem, in, func(out *dynamodb.BatchGetItemOutput) (answer, error) {
 		got = out.Responses[t.schema.Name]
 		rest = rest[:0]
 		for _, at := range out.UnprocessedKeys[t.schema.Name].Keys {
@@ -217,11 +213,7 @@ func (t *Table) batchWrite(ctx context.Context, chunk []action) (rest []action, 
 		RequestItems:           map[string][]types.WriteRequest{t.schema.Name: requests},
 		ReturnConsumedCapacity: t.capacity(ctx),
 	}
-	err = t.send(ctx, "BatchWriteItem", true, func(ctx context.Context) (answer, error) {
-		out, err := t.client.BatchWriteItem(ctx, in, once)
-		if err != nil {
-			return answer{}, err
-		}
+	err = call(ctx, t, "BatchWriteItem", true, Client.BatchWriteItem, in, func(out *dynamodb.BatchWriteItemOutput) (answer, error) {
 		rest = rest[:0]
 		for _, r := range out.UnprocessedItems[t.schema.Name] {
 			at := Item(nil)

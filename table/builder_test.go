@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,9 +16,9 @@ import (
 
 func expression(c Cond, changes ...Change) (cond, update string, b builder) {
 	c.write(&b)
-	cond = deref(b.take())
+	cond = aws.ToString(b.take())
 	writeChanges(&b, changes)
-	update = deref(b.take())
+	update = aws.ToString(b.take())
 	return cond, update, b
 }
 

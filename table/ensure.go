@@ -131,26 +131,16 @@ func (t *Table) apply(ctx context.Context, step Step, l live) error {
 	case EnableTTL:
 		return t.enableTTL(ctx)
 	case EnableRecovery:
-		return t.send(ctx, "UpdateContinuousBackups", true, func(ctx context.Context) (answer, error) {
-			out, err := t.client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
-				TableName:                        &s.Name,
-				PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
-			}, once)
-			if err != nil {
-				return answer{}, err
-			}
+		in := &dynamodb.UpdateContinuousBackupsInput{
+			TableName:                        &s.Name,
+			PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+		}
+		return call(ctx, t, "UpdateContinuousBackups", true, Client.UpdateContinuousBackups, in, func(out *dynamodb.UpdateContinuousBackupsOutput) (answer, error) {
 			return answer{metadata: out.ResultMetadata}, nil
 		})
 	case AddTags:
-		in := &dynamodb.TagResourceInput{ResourceArn: l.table.TableArn}
-		for _, name := range s.missingTags(l.tags) {
-			in.Tags = append(in.Tags, types.Tag{Key: aws.String(name), Value: aws.String(s.Tags[name])})
-		}
-		return t.send(ctx, "TagResource", true, func(ctx context.Context) (answer, error) {
-			out, err := t.client.TagResource(ctx, in, once)
-			if err != nil {
-				return answer{}, err
-			}
+		in := &dynamodb.TagResourceInput{ResourceArn: l.table.TableArn, Tags: s.tags(s.missingTags(l.tags))}
+		return call(ctx, t, "TagResource", true, Client.TagResource, in, func(out *dynamodb.TagResourceOutput) (answer, error) {
 			return answer{metadata: out.ResultMetadata}, nil
 		})
 	}
@@ -160,14 +150,13 @@ func (t *Table) apply(ctx context.Context, step Step, l live) error {
 func (t *Table) create(ctx context.Context) error {
 	s := t.schema
 	in := &dynamodb.CreateTableInput{
-		TableName:            &s.Name,
-		AttributeDefinitions: s.definitions(s.Indexes...),
-		KeySchema:            Index{PK: s.Keys.PK, SK: s.Keys.SK}.keySchema(),
-		BillingMode:          types.BillingModePayPerRequest,
-		StreamSpecification:  s.stream(),
-	}
-	if s.Capacity != nil {
-		in.BillingMode, in.ProvisionedThroughput = types.BillingModeProvisioned, throughput(s.Capacity)
+		TableName:             &s.Name,
+		AttributeDefinitions:  s.definitions(s.Indexes...),
+		KeySchema:             Index{PK: s.Keys.PK, SK: s.Keys.SK}.keySchema(),
+		BillingMode:           types.BillingMode(s.billing()),
+		ProvisionedThroughput: throughput(s.Capacity),
+		StreamSpecification:   s.stream(),
+		Tags:                  s.tags(s.missingTags(nil)),
 	}
 	if s.DeletionProtection {
 		in.DeletionProtectionEnabled = aws.Bool(true)
@@ -183,25 +172,14 @@ func (t *Table) create(ctx context.Context) error {
 			IndexName: aws.String(x.Name), KeySchema: x.keySchema(), Projection: x.projection(), ProvisionedThroughput: throughput(s.Capacity),
 		})
 	}
-	for _, name := range s.missingTags(nil) {
-		in.Tags = append(in.Tags, types.Tag{Key: aws.String(name), Value: aws.String(s.Tags[name])})
-	}
-	return t.send(ctx, "CreateTable", true, func(ctx context.Context) (answer, error) {
-		out, err := t.client.CreateTable(ctx, in, once)
-		if err != nil {
-			return answer{}, err
-		}
+	return call(ctx, t, "CreateTable", true, Client.CreateTable, in, func(out *dynamodb.CreateTableOutput) (answer, error) {
 		return answer{metadata: out.ResultMetadata}, nil
 	})
 }
 
 func (t *Table) update(ctx context.Context, in *dynamodb.UpdateTableInput) error {
 	in.TableName = &t.schema.Name
-	return t.send(ctx, "UpdateTable", true, func(ctx context.Context) (answer, error) {
-		out, err := t.client.UpdateTable(ctx, in, once)
-		if err != nil {
-			return answer{}, err
-		}
+	return call(ctx, t, "UpdateTable", true, Client.UpdateTable, in, func(out *dynamodb.UpdateTableOutput) (answer, error) {
 		return answer{metadata: out.ResultMetadata}, nil
 	})
 }
@@ -230,11 +208,7 @@ func (t *Table) enableTTL(ctx context.Context) error {
 		TableName:               &t.schema.Name,
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &t.scheme.TTL, Enabled: aws.Bool(true)},
 	}
-	return t.send(ctx, "UpdateTimeToLive", true, func(ctx context.Context) (answer, error) {
-		out, err := t.client.UpdateTimeToLive(ctx, in, once)
-		if err != nil {
-			return answer{}, err
-		}
+	return call(ctx, t, "UpdateTimeToLive", true, Client.UpdateTimeToLive, in, func(out *dynamodb.UpdateTimeToLiveOutput) (answer, error) {
 		return answer{metadata: out.ResultMetadata}, nil
 	})
 }
@@ -251,6 +225,13 @@ func (s Schema) stream() *types.StreamSpecification {
 		return nil
 	}
 	return &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewType(s.Stream)}
+}
+
+func (s Schema) tags(names []string) (list []types.Tag) {
+	for _, name := range names {
+		list = append(list, types.Tag{Key: aws.String(name), Value: aws.String(s.Tags[name])})
+	}
+	return list
 }
 
 // definitions lists the key attributes of the table and of indexes, without repetitions.

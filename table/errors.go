@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -322,7 +323,7 @@ func kindOfCode(code string) error {
 func kindOfReasons(reasons []types.CancellationReason) error {
 	var found error
 	for _, r := range reasons {
-		switch kind := kindOfRefusal(deref(r.Code), deref(r.Message)); {
+		switch kind := kindOfRefusal(aws.ToString(r.Code), aws.ToString(r.Message)); {
 		case kind == nil:
 		case errors.Is(kind, ErrCondition), errors.Is(kind, ErrInvalid), errors.Is(kind, ErrSchema):
 			return kind
@@ -338,11 +339,4 @@ func kindOfReasons(reasons []types.CancellationReason) error {
 func isIdentityError(err error) bool {
 	var operation *smithy.OperationError
 	return errors.As(err, &operation) && operation.Err != nil && strings.HasPrefix(operation.Err.Error(), "get identity: ")
-}
-
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -140,11 +139,8 @@ func (t *Table) describe(ctx context.Context) (l live, err error) {
 		}
 	}
 	if t.schema.PointInTimeRecovery {
-		err = t.send(ctx, "DescribeContinuousBackups", false, func(ctx context.Context) (answer, error) {
-			out, err := t.client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &t.schema.Name}, once)
-			if err != nil {
-				return answer{}, err
-			}
+		in := &dynamodb.DescribeContinuousBackupsInput{TableName: &t.schema.Name}
+		err = call(ctx, t, "DescribeContinuousBackups", false, Client.DescribeContinuousBackups, in, func(out *dynamodb.DescribeContinuousBackupsOutput) (answer, error) {
 			if d := out.ContinuousBackupsDescription; d != nil && d.PointInTimeRecoveryDescription != nil {
 				l.recovery = d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled
 			}
@@ -162,11 +158,8 @@ func (t *Table) describe(ctx context.Context) (l live, err error) {
 
 // describeTable returns nil, nil if the table does not exist.
 func (t *Table) describeTable(ctx context.Context) (table *types.TableDescription, err error) {
-	err = t.send(ctx, "DescribeTable", false, func(ctx context.Context) (answer, error) {
-		out, err := t.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.schema.Name}, once)
-		if err != nil {
-			return answer{}, err
-		}
+	in := &dynamodb.DescribeTableInput{TableName: &t.schema.Name}
+	err = call(ctx, t, "DescribeTable", false, Client.DescribeTable, in, func(out *dynamodb.DescribeTableOutput) (answer, error) {
 		table = out.Table
 		return answer{metadata: out.ResultMetadata}, nil
 	})
@@ -193,11 +186,8 @@ func (l live) present() live {
 }
 
 func (t *Table) describeTTL(ctx context.Context) (ttl *types.TimeToLiveDescription, err error) {
-	err = t.send(ctx, "DescribeTimeToLive", false, func(ctx context.Context) (answer, error) {
-		out, err := t.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.schema.Name}, once)
-		if err != nil {
-			return answer{}, err
-		}
+	in := &dynamodb.DescribeTimeToLiveInput{TableName: &t.schema.Name}
+	err = call(ctx, t, "DescribeTimeToLive", false, Client.DescribeTimeToLive, in, func(out *dynamodb.DescribeTimeToLiveOutput) (answer, error) {
 		ttl = out.TimeToLiveDescription
 		return answer{metadata: out.ResultMetadata}, nil
 	})
@@ -208,11 +198,7 @@ func (t *Table) describeTags(ctx context.Context, arn *string) (map[string]strin
 	tags := map[string]string{}
 	in := &dynamodb.ListTagsOfResourceInput{ResourceArn: arn}
 	for {
-		err := t.send(ctx, "ListTagsOfResource", false, func(ctx context.Context) (answer, error) {
-			out, err := t.client.ListTagsOfResource(ctx, in, once)
-			if err != nil {
-				return answer{}, err
-			}
+		err := call(ctx, t, "ListTagsOfResource", false, Client.ListTagsOfResource, in, func(out *dynamodb.ListTagsOfResourceOutput) (answer, error) {
 			for _, tag := range out.Tags {
 				tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
 			}
@@ -375,7 +361,7 @@ func (s Schema) missingTags(have map[string]string) (names []string) {
 			names = append(names, name)
 		}
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
 
@@ -423,7 +409,7 @@ func indexText(name string, local bool, keys string, include []string) string {
 	holds := "all"
 	if include != nil {
 		list := slices.Clone(include)
-		sort.Strings(list)
+		slices.Sort(list)
 		holds = strings.TrimSuffix("keys "+strings.Join(list, " "), " ")
 	}
 	return fmt.Sprintf("%s%s (%s; %s)", kind, name, keys, holds)

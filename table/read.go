@@ -27,11 +27,7 @@ func (t *Table) Get(ctx context.Context, key keys.Key, consistent bool) (Item, e
 		ReturnConsumedCapacity: t.capacity(ctx),
 	}
 	var item Item
-	err := t.send(ctx, "GetItem", false, func(ctx context.Context) (answer, error) {
-		out, err := t.client.GetItem(ctx, in, once)
-		if err != nil {
-			return answer{}, err
-		}
+	err := call(ctx, t, "GetItem", false, Client.GetItem, in, func(out *dynamodb.GetItemOutput) (answer, error) {
 		item = out.Item
 		return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 	})
@@ -68,11 +64,7 @@ func (t *Table) TransactGet(ctx context.Context, list []keys.Key) ([]Item, error
 	for i, key := range unique {
 		in.TransactItems[i].Get = &types.Get{TableName: &t.schema.Name, Key: t.KeyItem(key)}
 	}
-	err = t.send(ctx, "TransactGetItems", false, func(ctx context.Context) (answer, error) {
-		out, err := t.client.TransactGetItems(ctx, in, once)
-		if err != nil {
-			return answer{}, err
-		}
+	err = call(ctx, t, "TransactGetItems", false, Client.TransactGetItems, in, func(out *dynamodb.TransactGetItemsOutput) (answer, error) {
 		if len(out.Responses) != len(unique) {
 			return answer{}, fmt.Errorf("%d items in answer to %d keys", len(out.Responses), len(unique))
 		}
@@ -178,11 +170,7 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		return Page{}, fmt.Errorf("table: query: %w", b.err)
 	}
 	var page Page
-	err = t.send(ctx, "Query", false, func(ctx context.Context) (answer, error) {
-		out, err := t.client.Query(ctx, in, once)
-		if err != nil {
-			return answer{}, err
-		}
+	err = call(ctx, t, "Query", false, Client.Query, in, func(out *dynamodb.QueryOutput) (answer, error) {
 		page = t.page(dropAt(out.Items, sk.name, drop, q.Descending), out.LastEvaluatedKey, q.Limit, q.Index)
 		return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 	})
@@ -342,11 +330,7 @@ func (t *Table) ScanPage(ctx context.Context, s Scan) (Page, error) {
 		in.Segment, in.TotalSegments = aws.Int32(int32(s.Segment)), aws.Int32(int32(s.Segments))
 	}
 	var page Page
-	err := t.send(ctx, "Scan", false, func(ctx context.Context) (answer, error) {
-		out, err := t.client.Scan(ctx, in, once)
-		if err != nil {
-			return answer{}, err
-		}
+	err := call(ctx, t, "Scan", false, Client.Scan, in, func(out *dynamodb.ScanOutput) (answer, error) {
 		page = t.page(out.Items, out.LastEvaluatedKey, s.Limit, s.Index)
 		return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 	})

@@ -3,6 +3,7 @@ package table
 import (
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -22,6 +23,6 @@ func TestPageLimit_AsksForNoMoreThanIsWanted(t *testing.T) {
 		{1 << 40, 0, false, false, 1 << 30},
 		{0, 1 << 40, false, false, 1 << 30},
 	} {
-		assert.Equal(t, c.want, deref(pageLimit(c.limit, c.size, c.filter, c.oneMore)), "%+v", c)
+		assert.Equal(t, c.want, aws.ToInt32(pageLimit(c.limit, c.size, c.filter, c.oneMore)), "%+v", c)
 	}
 }

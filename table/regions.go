@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -83,7 +84,7 @@ func (t *Table) sawReplicas(description *types.TableDescription) {
 
 // isReplicated recognises both versions of global tables. The older version lists no replicas.
 func isReplicated(description *types.TableDescription) bool {
-	return len(description.Replicas) > 0 || deref(description.GlobalTableVersion) != ""
+	return len(description.Replicas) > 0 || aws.ToString(description.GlobalTableVersion) != ""
 }
 
 // Estimate is how large a table is. DynamoDB updates it about every six hours.
@@ -103,5 +104,5 @@ func (t *Table) Estimate(ctx context.Context) (Estimate, error) {
 	case description == nil:
 		return Estimate{}, t.missing()
 	}
-	return Estimate{Items: deref(description.ItemCount), Bytes: deref(description.TableSizeBytes)}, nil
+	return Estimate{Items: aws.ToInt64(description.ItemCount), Bytes: aws.ToInt64(description.TableSizeBytes)}, nil
 }

@@ -163,6 +163,19 @@ type answer struct {
 // once disables the SDK's retries; see Retry.
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
+// call is send for a method of the client. read takes what the caller needs from the output; an error of read is one of the request.
+func call[In, Out any](ctx context.Context, t *Table, operation string, write bool,
+	method func(Client, context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), in *In, read func(*Out) (answer, error),
+) error {
+	return t.send(ctx, operation, write, func(ctx context.Context) (answer, error) {
+		out, err := method(t.client, ctx, in, once)
+		if err != nil {
+			return answer{}, err
+		}
+		return read(out)
+	})
+}
+
 // send sends one request by the retry policy, and counts its cost. The error of a write is marked by whether any of its attempts may have
 // been applied: a repeated write can be refused because of its own first attempt, or while that one is still on its way.
 func (t *Table) send(ctx context.Context, operation string, write bool, request func(context.Context) (answer, error)) error {

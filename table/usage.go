@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/internal/nilctx"
@@ -99,12 +100,12 @@ func units(write bool, capacities ...types.ConsumedCapacity) (cost Totals) {
 		c := &capacities[i]
 		switch {
 		case c.ReadCapacityUnits != nil || c.WriteCapacityUnits != nil:
-			cost.ReadUnits += deref(c.ReadCapacityUnits)
-			cost.WriteUnits += deref(c.WriteCapacityUnits)
+			cost.ReadUnits += aws.ToFloat64(c.ReadCapacityUnits)
+			cost.WriteUnits += aws.ToFloat64(c.WriteCapacityUnits)
 		case write:
-			cost.WriteUnits += deref(c.CapacityUnits)
+			cost.WriteUnits += aws.ToFloat64(c.CapacityUnits)
 		default:
-			cost.ReadUnits += deref(c.CapacityUnits)
+			cost.ReadUnits += aws.ToFloat64(c.CapacityUnits)
 		}
 	}
 	return cost

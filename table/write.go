@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -128,11 +129,8 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 		return nil, fmt.Errorf("table: write: operation %d: %w", a.index, err)
 	}
 	var item Item
-	var request func(context.Context) (answer, error)
-	var operation string
 	switch a.op.kind {
 	case putOp:
-		operation = "PutItem"
 		in := &dynamodb.PutItemInput{
 			TableName: &t.schema.Name, Item: a.op.item, ConditionExpression: e.condition,
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
@@ -140,16 +138,11 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
 			ReturnConsumedCapacity:              t.capacity(ctx),
 		}
-		request = func(ctx context.Context) (answer, error) {
-			out, err := t.client.PutItem(ctx, in, once)
-			if err != nil {
-				return answer{}, err
-			}
+		err = call(ctx, t, "PutItem", true, Client.PutItem, in, func(out *dynamodb.PutItemOutput) (answer, error) {
 			item = out.Attributes
 			return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
-		}
+		})
 	case updateOp:
-		operation = "UpdateItem"
 		in := &dynamodb.UpdateItemInput{
 			TableName: &t.schema.Name, Key: a.at, ConditionExpression: e.condition, UpdateExpression: e.update,
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
@@ -157,16 +150,11 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
 			ReturnConsumedCapacity:              t.capacity(ctx),
 		}
-		request = func(ctx context.Context) (answer, error) {
-			out, err := t.client.UpdateItem(ctx, in, once)
-			if err != nil {
-				return answer{}, err
-			}
+		err = call(ctx, t, "UpdateItem", true, Client.UpdateItem, in, func(out *dynamodb.UpdateItemOutput) (answer, error) {
 			item = out.Attributes
 			return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
-		}
+		})
 	case deleteOp:
-		operation = "DeleteItem"
 		in := &dynamodb.DeleteItemInput{
 			TableName: &t.schema.Name, Key: a.at, ConditionExpression: e.condition,
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
@@ -174,16 +162,11 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
 			ReturnConsumedCapacity:              t.capacity(ctx),
 		}
-		request = func(ctx context.Context) (answer, error) {
-			out, err := t.client.DeleteItem(ctx, in, once)
-			if err != nil {
-				return answer{}, err
-			}
+		err = call(ctx, t, "DeleteItem", true, Client.DeleteItem, in, func(out *dynamodb.DeleteItemOutput) (answer, error) {
 			item = out.Attributes
 			return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
-		}
+		})
 	}
-	err = t.send(ctx, operation, true, request)
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
 		e := a.conditionError(failed.Item, err)
@@ -235,7 +218,7 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 	}
 	var failed ConditionErrors
 	for i, reason := range canceled.CancellationReasons {
-		if deref(reason.Code) == "ConditionalCheckFailed" && i < len(list) {
+		if aws.ToString(reason.Code) == "ConditionalCheckFailed" && i < len(list) {
 			one := list[i].conditionError(reason.Item, err)
 			one.Pending, _ = errs.Outcome(err)
 			failed = append(failed, one)
