@@ -2,6 +2,7 @@ package migrations
 
 import (
 	"context"
+	"slices"
 
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -40,17 +41,15 @@ func (m *Migrator) Baseline(ctx context.Context, id string) (Report, error) {
 			}
 		}
 		const most = table.MaxOps - 1
-		for len(list) > 0 {
-			n := min(len(list), most)
-			ops := make([]table.Op, n)
+		for some := range slices.Chunk(list, most) {
+			ops := make([]table.Op, len(some))
 			for i := range ops {
-				ops[i] = m.rows.records.PutOp(list[i])
+				ops[i] = m.rows.records.PutOp(some[i])
 			}
 			if err := lease.Write(ctx, ops...); err != nil {
 				return err
 			}
-			report.Done = append(report.Done, list[:n]...)
-			list = list[n:]
+			report.Done = append(report.Done, some...)
 		}
 		return nil
 	})

@@ -160,8 +160,7 @@ func New(t *table.Table, locks *lock.Client, list []Migration, opts ...Option) (
 	for i := range m.list {
 		m.byID[m.list[i].ID] = &m.list[i]
 	}
-	d := string(rune(t.Scheme().Delimiter))
-	if m.rows, err = newRows(t, "MIGRATIONS"+d+"{set}", locks.AttributePrefix()); err != nil {
+	if m.rows, err = newRows(t, locks.AttributePrefix()); err != nil {
 		return nil, wrap("new", err)
 	}
 	key := m.rows.records.Key(Record{Set: m.set, ID: "x"})
@@ -177,21 +176,15 @@ func (m *Migrator) With(opts ...Option) (*Migrator, error) {
 	return New(m.table, m.locks, m.list, slices.Concat(m.opts, opts)...)
 }
 
-// find returns the migration with the given ID.
-func (m *Migrator) find(id string) (*Migration, error) {
-	if migration := m.byID[id]; migration != nil {
-		return migration, nil
-	}
-	return nil, fmt.Errorf("%w: no migration %q", ErrInvalid, id)
-}
-
 // checkOnce refuses the ID of an unknown or repeatable migration.
 func (m *Migrator) checkOnce(id string) error {
-	migration, err := m.find(id)
-	if err == nil && migration.Repeatable {
-		err = fmt.Errorf("%w: %q is repeatable", ErrInvalid, id)
+	switch migration := m.byID[id]; {
+	case migration == nil:
+		return fmt.Errorf("%w: no migration %q", ErrInvalid, id)
+	case migration.Repeatable:
+		return fmt.Errorf("%w: %q is repeatable", ErrInvalid, id)
 	}
-	return err
+	return nil
 }
 
 // snapshot is the state of the migrations in the table.
@@ -203,7 +196,7 @@ type snapshot struct {
 // read reads all records consistently.
 func (m *Migrator) read(ctx context.Context) (*snapshot, error) {
 	s := &snapshot{records: map[string]Record{}}
-	for r, err := range m.rows.records.Query(ctx, keys.Values{"set": m.set}, entityConsistent) {
+	for r, err := range m.rows.records.Query(ctx, keys.Values{"set": m.set}, entity.Consistent()) {
 		if err == nil {
 			err = r.check()
 		}

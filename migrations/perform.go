@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -66,7 +67,7 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 func (r *Run) begin(ctx context.Context, before Record) (old []checkpoint, err error) {
 	m := r.migrator
 	if before.ID != "" {
-		for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": r.migration.ID}, entityConsistent) {
+		for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": r.migration.ID}, entity.Consistent()) {
 			if err == nil {
 				err = c.check()
 			}
@@ -102,16 +103,14 @@ func (r *Run) undo(ctx context.Context, before Record) {
 // forget deletes checkpoints.
 func (m *Migrator) forget(ctx context.Context, lease *lock.Lease, old []checkpoint) error {
 	const most = table.MaxOps - 1 // the guard is one operation
-	for len(old) > 0 {
-		n := min(len(old), most)
-		ops := make([]table.Op, n)
+	for some := range slices.Chunk(old, most) {
+		ops := make([]table.Op, len(some))
 		for i := range ops {
-			ops[i] = m.rows.checkpoints.DeleteOp(old[i])
+			ops[i] = m.rows.checkpoints.DeleteOp(some[i])
 		}
 		if err := lease.Write(ctx, ops...); err != nil {
 			return err
 		}
-		old = old[n:]
 	}
 	return nil
 }
@@ -227,7 +226,7 @@ func (r *Run) failed(ctx context.Context, err error) error {
 func (r *Run) finished(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookkeeping)
 	defer cancel()
-	have, err := r.migrator.rows.records.Get(ctx, *r.record, entityConsistent)
+	have, err := r.migrator.rows.records.Get(ctx, *r.record, entity.Consistent())
 	if err != nil || !r.wrote(have) {
 		return false
 	}
@@ -240,13 +239,8 @@ func (r *Run) finished(ctx context.Context) bool {
 func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(bookkeeping)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel()
-		case <-inner.Done():
-		}
+		_ = sleep(inner, bookkeeping)
+		cancel()
 	})
 	return inner, func() {
 		stop()

@@ -7,11 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/errs"
 )
-
-var entityConsistent = entity.Consistent()
 
 // Action is one step of [Migrator.Up].
 type Action struct {

@@ -121,11 +121,6 @@ func (c *checkpoint) move(to table.Item, s keys.Scheme) {
 	c.AfterPK, c.AfterSK, c.Done = text(s.PK), text(s.SK), to == nil
 }
 
-const (
-	recordType     = toolkit.Migration
-	checkpointType = toolkit.Checkpoint
-)
-
 // rows are the entities of this package. All are in the partition of the lock.
 type rows struct {
 	records     *entity.Entity[Record]
@@ -133,21 +128,22 @@ type rows struct {
 }
 
 // newRows defines the entities. prefix begins the names of their attributes.
-func newRows(t *table.Table, partition, prefix string) (r rows, err error) {
-	if err := toolkit.Claim(t.Inside(inside.Key{}), recordType, checkpointType); err != nil {
+func newRows(t *table.Table, prefix string) (r rows, err error) {
+	if err := toolkit.Claim(t.Inside(inside.Key{}), toolkit.Migration, toolkit.Checkpoint); err != nil {
 		return r, err
 	}
 	if err := checkNames(t.Schema(), prefix); err != nil {
 		return r, err
 	}
 	d := string(rune(t.Scheme().Delimiter))
+	partition := "MIGRATIONS" + d + "{set}"
 	if r.records, err = entity.Define(t, entity.Spec[Record]{
-		Type: recordType, PK: partition, SK: "MIGRATION" + d + "{id}", AttributePrefix: prefix,
+		Type: toolkit.Migration, PK: partition, SK: "MIGRATION" + d + "{id}", AttributePrefix: prefix,
 	}); err != nil {
 		return r, err
 	}
 	r.checkpoints, err = entity.Define(t, entity.Spec[checkpoint]{
-		Type: checkpointType, PK: partition, SK: "CHECKPOINT" + d + "{id}" + d + "{step}" + d + "{part:uint6}",
+		Type: toolkit.Checkpoint, PK: partition, SK: "CHECKPOINT" + d + "{id}" + d + "{step}" + d + "{part:uint6}",
 		AttributePrefix: prefix,
 	})
 	return r, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -81,9 +82,8 @@ func (m *Migrator) fixes(s *snapshot) (list []Fix) {
 			fix.Kind = Forget
 			fix.Text = fmt.Sprintf("forget %s: the table has a record of it (%s), and this program does not know it; should it be known again it will run again", st.ID, st.Record.State)
 		case st.State == Drifted:
-			migration, _ := m.find(st.ID)
 			fix.Kind = AcceptRevision
-			fix.Text = fmt.Sprintf("accept %s as it is now: it was applied with revision %q and has revision %q; nothing is run", st.ID, st.Record.Revision, migration.Revision)
+			fix.Text = fmt.Sprintf("accept %s as it is now: it was applied with revision %q and has revision %q; nothing is run", st.ID, st.Record.Revision, m.byID[st.ID].Revision)
 		case (st.State == Running || st.State == Failed) && (!st.Resumable || st.Record.Down):
 			verb, done, how := "Up", "applied", "was cut off, unless it runs now"
 			if st.Record.Down {
@@ -112,7 +112,7 @@ func (m *Migrator) fix(ctx context.Context, lease *lock.Lease, fix Fix) error {
 		return err
 	}
 	var old []checkpoint // they do not count without the record, so they can be deleted after it
-	for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": fix.ID}, entityConsistent) {
+	for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": fix.ID}, entity.Consistent()) {
 		if err != nil {
 			return malformed(err)
 		}
@@ -124,9 +124,9 @@ func (m *Migrator) fix(ctx context.Context, lease *lock.Lease, fix Fix) error {
 func (m *Migrator) fixOp(fix Fix) table.Op {
 	record := fix.Record
 	record.Set = m.set
+	migration := m.byID[fix.ID] // nil for Forget
 	switch fix.Kind {
 	case Settle:
-		migration, _ := m.find(fix.ID)
 		record.State, record.Baseline, record.Finished = Applied, true, m.table.Now().UTC()
 		if record.Down {
 			record.State, record.Baseline, record.Down = Pending, false, false
@@ -136,7 +136,6 @@ func (m *Migrator) fixOp(fix Fix) table.Op {
 	case Forget:
 		return m.rows.records.DeleteOp(record)
 	case AcceptRevision:
-		migration, _ := m.find(fix.ID)
 		record.Revision, record.Name = migration.Revision, migration.Name
 	case Retry:
 		record.State, record.Approved = Failed, true

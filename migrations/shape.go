@@ -18,7 +18,8 @@ import (
 type fate uint8
 
 const (
-	kept fate = iota
+	absent fate = iota // in neither
+	kept
 	replaced
 	removed
 	added
@@ -28,6 +29,8 @@ func fateOf(name string, item, next table.Item) fate {
 	was, had := item[name]
 	now, has := next[name]
 	switch {
+	case !had && !has:
+		return absent
 	case !had:
 		return added
 	case !has:
@@ -142,10 +145,7 @@ func (s *shape) fits(item, next table.Item) bool {
 		return false
 	}
 	for i := range s.attributes {
-		a := &s.attributes[i]
-		was, had := item[a.name]
-		now, has := next[a.name]
-		if had != (a.fate != added) || has != (a.fate != removed) || had && has && attrvalue.Same(was, now) != (a.fate == kept) {
+		if a := &s.attributes[i]; fateOf(a.name, item, next) != a.fate {
 			return false
 		}
 	}

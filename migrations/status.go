@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -65,7 +66,7 @@ func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
 // stepsOf reads the recorded steps of the run that a record describes.
 func (m *Migrator) stepsOf(ctx context.Context, r *Record) ([]StepStatus, error) {
 	var list []StepStatus
-	for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": r.ID}, entityConsistent) {
+	for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": r.ID}, entity.Consistent()) {
 		if err == nil {
 			err = c.check()
 		}

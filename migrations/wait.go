@@ -57,11 +57,7 @@ func (m *Migrator) watch(ctx context.Context, left func(*snapshot) (bool, error)
 	group.Go(func() {
 		said := false
 		for pause := firstLook; ; pause = min(pause*3/2, lookAgain) {
-			timer := time.NewTimer(pause)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
+			if sleep(ctx, pause) != nil {
 				return
 			}
 			s, err := m.read(ctx)
