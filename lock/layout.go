@@ -81,21 +81,12 @@ func template(compile func(string) (*keys.Template, error), text, field string) 
 	return t, err
 }
 
-// checkNames refuses names of attributes that have another meaning in the table. For example, an index of the application whose key is an
-// attribute of lock rows would contain locks among the application's rows.
+// checkNames refuses names of attributes that have another meaning in the table.
 func (l *layout) checkNames(schema table.Schema) error {
-	taken := map[string]string{}
-	for _, x := range schema.Indexes {
-		taken[x.PK], taken[x.SK] = "a key of index "+x.Name, "a key of index "+x.Name
-	}
-	s := schema.Keys
-	taken[s.PK], taken[s.SK], taken[s.Type], taken[s.TTL] = "the partition key", "the sort key", "the type", "the time to live"
 	n := l.session
-	for _, name := range append(l.names.Own(), l.names.Nonce, n.Owner, n.Lease, n.Beat, n.Expires, n.Dead, n.Ask) {
-		if what, ok := taken[name]; ok {
-			return invalid("attribute %q of lock and session rows is %s of the table: "+
-				"set Config.AttributePrefix, the same for all clients of the table", name, what)
-		}
+	if name, what := toolkit.Conflict(schema, append(l.names.Own(), l.names.Nonce, n.Owner, n.Lease, n.Beat, n.Expires, n.Dead, n.Ask)); name != "" {
+		return invalid("attribute %q of lock and session rows is %s of the table: "+
+			"set Config.AttributePrefix, the same for all clients of the table", name, what)
 	}
 	return nil
 }

@@ -149,23 +149,19 @@ func newRows(t *table.Table, prefix string) (r rows, err error) {
 	return r, err
 }
 
-// checkNames refuses names of attributes that have another meaning in the table. For example, an index of the application whose key is an
-// attribute of records would contain them among the application's rows.
+// checkNames refuses names of attributes that have another meaning in the table.
 func checkNames(schema table.Schema, prefix string) error {
-	taken := map[string]string{}
-	for _, x := range schema.Indexes {
-		taken[x.PK], taken[x.SK] = "a key of index "+x.Name, "a key of index "+x.Name
-	}
-	s := schema.Keys
-	taken[s.PK], taken[s.SK], taken[s.Type], taken[s.TTL] = "the partition key", "the sort key", "the type", "the time to live"
+	var names []string
 	for _, row := range []reflect.Type{reflect.TypeFor[Record](), reflect.TypeFor[checkpoint]()} {
 		for i := range row.NumField() {
-			name, _, _ := strings.Cut(row.Field(i).Tag.Get("dynamo"), ",")
-			if what, ok := taken[prefix+name]; ok && name != "-" {
-				return fmt.Errorf("%w: attribute %q of the records is %s of the table: "+
-					"set lock.Config.AttributePrefix, the same for all clients of the table", ErrInvalid, prefix+name, what)
+			if name, _, _ := strings.Cut(row.Field(i).Tag.Get("dynamo"), ","); name != "-" {
+				names = append(names, prefix+name)
 			}
 		}
+	}
+	if name, what := toolkit.Conflict(schema, names); name != "" {
+		return fmt.Errorf("%w: attribute %q of the records is %s of the table: "+
+			"set lock.Config.AttributePrefix, the same for all clients of the table", ErrInvalid, name, what)
 	}
 	return nil
 }

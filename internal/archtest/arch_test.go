@@ -36,7 +36,7 @@ var layers = []string{"internal/machine", "internal/nilctx", "internal/pace", "i
 var parts = map[string][]string{
 	"internal/attrvalue":      {},
 	"internal/settings":       {"internal/errs"},
-	"internal/toolkit":        {},
+	"internal/toolkit":        {"table"},
 	"internal/tty":            {},
 	"lock/internal/attempt":   {"internal/errs", "lock/internal/clock", "table"},
 	"lock/internal/clock":     {"internal/inside", "internal/machine", "table"},

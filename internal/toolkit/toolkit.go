@@ -3,7 +3,11 @@
 // locks, or that is older than this type of row.
 package toolkit
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/mortise-go/mortise/table"
+)
 
 // Prefix is the beginning of all these types. No type of an application begins with it.
 const Prefix = "mortise."
@@ -43,4 +47,22 @@ func Claim(r Registry, types ...string) error {
 func Claimed(r Registry, typ string) bool {
 	_, ok := r.Registered()["claim of "+typ].(claim)
 	return ok
+}
+
+// Conflict returns the first of the attributes of the module's rows that has another meaning in the table, and that meaning. If there is
+// none, name is "". For example, an index of the application whose key is such an attribute would contain the module's rows among those of
+// the application.
+func Conflict(schema table.Schema, attributes []string) (name, meaning string) {
+	taken := map[string]string{}
+	for _, x := range schema.Indexes {
+		taken[x.PK], taken[x.SK] = "a key of index "+x.Name, "a key of index "+x.Name
+	}
+	s := schema.Keys
+	taken[s.PK], taken[s.SK], taken[s.Type], taken[s.TTL] = "the partition key", "the sort key", "the type", "the time to live"
+	for _, name := range attributes {
+		if meaning, ok := taken[name]; ok {
+			return name, meaning
+		}
+	}
+	return "", ""
 }
