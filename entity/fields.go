@@ -225,11 +225,8 @@ func (f *field) stored(v reflect.Value) (reflect.Value, error) {
 // storesOther reports whether methods of a type decide what is stored of a value: its own encoding, or IsZero, by which a tag
 // omits it. MarshalText is not among them, since keys have the same text.
 func storesOther(t reflect.Type) bool {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	p := reflect.PointerTo(t)
-	return t != timeType && (p.Implements(marshalerType) || p.Implements(awsMarshalerType) || p.Implements(zeroerType))
+	t = pointee(t)
+	return t != timeType && (codec.MakesAttribute(t) || reflect.PointerTo(t).Implements(zeroerType))
 }
 
 // whole rounds a time for a key as the field's attribute does. Otherwise the value that is read from a row would give another key than

@@ -17,15 +17,13 @@ import (
 // version, and the attributes of o; otherwise the error is [ErrStale] too. Apart from that, only the key fields of o
 // count. If T has no version, and with [Entity.AnyVersion], only the key fields count, and the row is changed as it is.
 //
-// Without changes, Update counts the version and sets the field Updated of [Spec]. If T has neither, that is [ErrInvalid].
-//
 // Index keys and unique values that depend on the changes are computed from the row. If T has a version, Update first
 // assumes that o is the whole row as it was read; the write has that as its condition. If it is not, or if T has no
 // version, Update reads the row. It also reads a row of an older schema, which the same write converts, and a row that
 // has no version yet.
 //
-// Without changes, Update converts a row of an older schema, and gives a row its next version. If there is nothing to do,
-// it writes nothing.
+// Without changes, Update counts the version, sets the field Updated of [Spec], and converts a row of an older schema. If there
+// is nothing to do, it writes nothing.
 //
 // If the error is a *[DecodeError] and does not match [ErrType], the write was applied: the row contains a value that T
 // cannot hold.

@@ -666,7 +666,7 @@ func TestWrite_ReturnsTheCallersValueAfterAnError(t *testing.T) {
 	})
 }
 
-func TestUpdate_WithoutChangesCountsTheVersion(t *testing.T) {
+func TestUpdate_WithoutChangesCountsTheVersionAndSetsUpdated(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders := define(t, f.Table, orderSpec())
@@ -680,13 +680,16 @@ func TestUpdate_WithoutChangesCountsTheVersion(t *testing.T) {
 		want.Version, want.Updated = 2, f.clock.now()
 		assert.Equal(t, want, touched)
 
-		type Plain struct {
-			ID string `dynamo:"id"`
+		type Dated struct {
+			ID      string    `dynamo:"id"`
+			Updated time.Time `dynamo:"updated"`
 		}
-		plain := define(t, f.Table, entity.Spec[Plain]{Type: "Plain", PK: "PLAIN#{id}", SK: "PLAIN"})
-		_, err = plain.Create(ctx, Plain{ID: "1"})
+		dated := define(t, f.Table, entity.Spec[Dated]{Type: "Dated", PK: "DATED#{id}", SK: "DATED", Updated: "updated"})
+		d, err := dated.Create(ctx, Dated{ID: "1"})
 		require.NoError(t, err)
-		_, err = plain.Update(ctx, Plain{ID: "1"})
-		require.ErrorIs(t, err, entity.ErrInvalid)
+		f.clock.advance(time.Minute)
+		later, err := dated.Update(ctx, d)
+		require.NoError(t, err)
+		assert.Equal(t, f.clock.now(), later.Updated)
 	})
 }

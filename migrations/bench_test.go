@@ -3,6 +3,7 @@ package migrations_test
 import (
 	"context"
 	"flag"
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -216,10 +217,14 @@ func (m mill) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrite
 func TestBackfill_KeepsMemoryBounded(t *testing.T) {
 	const allowance = 24 << 20 // for what happens to be under way: all items at once would take several times as much
 	heap := func() int64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
+		least := int64(math.MaxInt64)
+		for range 3 { // what others allocate during a collection counts as in use: on a busy machine that is much
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			least = min(least, int64(m.HeapAlloc))
+		}
+		return least
 	}
 	sizes := []int{10_000, 100_000}
 	if *backfillItems > sizes[1] {

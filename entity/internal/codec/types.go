@@ -93,8 +93,13 @@ func isValue(t reflect.Type) bool {
 
 // EncodesItself reports whether t or *t has a method that encodes it as one value.
 func EncodesItself(t reflect.Type) bool {
+	return MakesAttribute(t) || implements[encoding.TextMarshaler](reflect.PointerTo(t))
+}
+
+// MakesAttribute reports whether t or *t has a method that makes any attribute value of it, and not just a text.
+func MakesAttribute(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
-	return implements[dynamo.Marshaler](p) || implements[awsMarshaler](p) || implements[encoding.TextMarshaler](p)
+	return implements[dynamo.Marshaler](p) || implements[awsMarshaler](p)
 }
 
 type zeroFunc func(v reflect.Value) bool
