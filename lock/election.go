@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
+	"github.com/mortise-go/mortise/table"
 )
 
 // Lead elects a leader among all instances that call it with the same target, and runs f in the leader. The leader is
@@ -27,8 +28,8 @@ import (
 //   - ctx ends or the client is closed. The error matches ctx.Err() or [ErrClosed], joined with that of f. f has
 //     returned, and the lock is released.
 //   - Another attempt cannot help: [ErrInvalid], [ErrNotLock], [ErrMalformed], [ErrMultiRegion], a [*PermitsError], a
-//     missing table ([table.ErrNoTable]), keys that differ from the schema ([table.ErrSchema]), a missing permission
-//     ([table.ErrDenied]).
+//     lock without a row and the option [Existing] ([table.ErrNotFound]), a missing table ([table.ErrNoTable]), keys that
+//     differ from the schema ([table.ErrSchema]), a missing permission ([table.ErrDenied]).
 //
 // In all other cases Lead campaigns again. If the lock was lost ([ErrLost]) or asked for ([ErrRevoked]) while f ran, what f
 // returns is ignored, also nil. After [ErrRevoked], Lead pauses for 1.5 s, so that others can get the lock first. After a
@@ -117,7 +118,7 @@ func (p *campaign) again(err error) error {
 	if !again(err) || errors.As(err, new(*PermitsError)) {
 		return err
 	}
-	for _, final := range []error{ErrNotLock, ErrMalformed, ErrClosed, ErrMultiRegion, ErrNoTime} {
+	for _, final := range []error{ErrNotLock, ErrMalformed, ErrClosed, ErrMultiRegion, ErrNoTime, table.ErrNotFound} {
 		if errors.Is(err, final) {
 			return err
 		}

@@ -90,3 +90,16 @@ func TestExisting_ReportsThatTheRowWasDeleted(t *testing.T) {
 		require.ErrorIs(t, err, table.ErrNotFound)
 	})
 }
+
+// A campaign for a lock that does not exist ends: nobody may ever make its row.
+func TestExisting_EndsLeadAndEvery(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		bounded, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		err := c.Lead(bounded, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }, lock.Existing())
+		require.ErrorIs(t, err, table.ErrNotFound)
+		err = c.Every(bounded, lock.Name("report"), time.Minute, func(context.Context, *lock.Lease, time.Time) error { return nil }, lock.Existing())
+		require.ErrorIs(t, err, table.ErrNotFound)
+	})
+}
