@@ -128,6 +128,7 @@ func (m *Migrator) fixOp(fix Fix) table.Op {
 	switch fix.Kind {
 	case Settle:
 		record.State, record.Baseline, record.Finished = Applied, true, m.table.Now().UTC()
+		record.Step, record.Error = "", "" // an applied migration has not failed
 		if record.Down {
 			record.State, record.Baseline, record.Down = Pending, false, false
 		} else {

@@ -51,6 +51,10 @@ func TestRepair_AFailedMigrationHasAWayOut(t *testing.T) {
 					assert.EqualValues(w, 1, w.count("1_a"))
 				}
 				require.NoError(w, m.Validate(ctx))
+				status, err := m.Status(ctx)
+				require.NoError(w, err)
+				assert.Equal(w, migrations.Applied, status[0].Record.State)
+				assert.Empty(w, status[0].Record.Error, "it is applied, and has not failed")
 			})
 		})
 	}
