@@ -67,8 +67,8 @@ type Spec[T any] struct {
 	// schema is [ErrNewer] and is never overwritten.
 	//
 	// A function gets a copy of the row, which it may change and return. It must return the same for the same row. It
-	// must not change keys, unique values, type, version, TTL and the attributes that Match names. Indexes contain a
-	// row under its old keys until it is written.
+	// must not change keys, unique values, type, version, TTL and the attributes that Match names, nor give a row a unique
+	// value that it had not. Indexes contain a row under its old keys until it is written.
 	Upgrades []func(table.Item) (table.Item, error)
 
 	// Schema names the attribute of the schema number. Set it without Upgrades to refuse rows of later schemas.
