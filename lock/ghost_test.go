@@ -377,7 +377,7 @@ func (w *world) ghostOf(ctx context.Context, c *lock.Client, target lock.Target)
 
 // A process holds many locks, for each of which another one waits, and is asked for all of them.
 func TestGhost_BesideManyHeldLocksIsFound(t *testing.T) {
-	const n, until = 1050, 40 * time.Second
+	const n, until = 1050, 45 * time.Second // one of the looks, every 5 s, shows that it is gone
 	virtual(t, func(ctx context.Context, w *world) {
 		w.guardian = nil
 		config := quiet
