@@ -32,7 +32,8 @@ func TestGhost_HolderIsAskedAgainUnderAGreaterFence(t *testing.T) {
 		waiting, cancel := context.WithTimeout(ctx, time.Hour)
 		defer cancel()
 		go func() { _, _ = c.Acquire(waiting, lock.Name("other")) }() // c remembers what it has asked
-		w.engine.Inject(tabletest.Fault{ // it arrives with the release of next, so that no answer to an earlier question removes the ghost
+		// The ghost arrives with the release of next, so that no answer to an earlier question removes it.
+		w.engine.Inject(tabletest.Fault{
 			Kind: tabletest.DropRequest, Times: 1, For: 41*time.Second - time.Millisecond, Key: w.table.KeyItem(keys.NewKey("LOCK#report", "LOCK#report")),
 		})
 		began := time.Now()
