@@ -240,11 +240,9 @@ func (f *field) whole(part any) any {
 
 // keyValue returns a field's value for a key template, or false if the field is empty: nil, a zero time or an empty text.
 func keyValue(v reflect.Value) (any, bool, error) {
-	for v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return nil, false, nil
-		}
-		v = v.Elem()
+	v = pointed(v)
+	if v.Kind() == reflect.Pointer { // nil
+		return nil, false, nil
 	}
 	if v.Type() == timeType {
 		t := v.Interface().(time.Time)
