@@ -198,8 +198,8 @@ func (c *Client) Close(ctx context.Context) error {
 	return wrap("close", err)
 }
 
-// releaseAll releases the leases for Close. In an outage each release takes as long as the first one. So once a release got no answer,
-// and no other release got one meanwhile, no further release is begun.
+// releaseAll releases the leases for Close. In an outage, or while the table is throttled, each release takes as long as the first one. So
+// once a release has failed for such a reason, and no other release got an answer meanwhile, no further release is begun.
 func (c *Client) releaseAll(ctx context.Context, first bool) error {
 	var answered, untried atomic.Int64
 	var outage atomic.Bool
@@ -220,7 +220,7 @@ func (c *Client) releaseAll(ctx context.Context, first bool) error {
 		err := release(ctx)
 		switch {
 		case err == nil && !l.is().Over(): // the lease has ended, so it was not released: this is no answer
-		case !errors.Is(err, table.ErrUnreachable):
+		case !errors.Is(err, table.ErrUnreachable) && !errors.Is(err, table.ErrThrottled):
 			answered.Add(1)
 		case answered.Load() == before:
 			outage.Store(true)
@@ -231,7 +231,7 @@ func (c *Client) releaseAll(ctx context.Context, first bool) error {
 		return err
 	})
 	if n := untried.Load(); n > 0 {
-		err = join(err, fmt.Errorf("%w: the releases of %d more locks were not tried", table.ErrUnreachable, n))
+		err = join(err, fmt.Errorf("the releases of %d more locks were not tried", n))
 	}
 	return err
 }

@@ -210,7 +210,16 @@ func TestOutage_WaitersWaitUntilTheirContextEnds(t *testing.T) {
 
 // Leases that go on for long do not make Close long: in an outage it gives up once, not once per lock.
 func TestOutage_CloseGivesUpOnce(t *testing.T) {
-	for name, how := range map[string]cut{"refused": refused, "hung": hung} {
+	for name, tc := range map[string]struct {
+		how   cut
+		fault tabletest.FaultKind
+		kind  error
+	}{
+		"refused":         {how: refused, kind: table.ErrUnreachable},
+		"hung":            {how: hung, kind: table.ErrUnreachable},
+		"internal errors": {how: open, fault: tabletest.InternalError, kind: table.ErrUnreachable},
+		"throttled":       {how: open, fault: tabletest.Throttle, kind: table.ErrThrottled},
+	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
 				way := &line{to: w.engine.HTTPClient()}
@@ -220,13 +229,15 @@ func TestOutage_CloseGivesUpOnce(t *testing.T) {
 					_, err := c.Acquire(ctx, target, lock.Fixed(time.Hour))
 					require.NoError(t, err)
 				}
-				way.cut(how)
+				way.cut(tc.how)
+				w.engine.Inject(tabletest.Fault{Kind: tc.fault})
 				start := time.Now()
 				err := c.Close(ctx)
-				require.ErrorIs(t, err, table.ErrUnreachable)
+				require.ErrorIs(t, err, tc.kind)
 				require.ErrorContains(t, err, "the releases of 304 more locks were not tried")
 				testkit.Check(t, fmt.Sprintf("Close in an outage, %s, %d Fixed locks", name, n), testkit.AtMost(time.Since(start), " until it is over", 25*time.Second))
 				way.cut(open)
+				w.engine.ClearFaults()
 				require.NoError(t, c.Close(ctx), "releases what is left")
 				for _, target := range names(n) {
 					r, err := w.client(quiet).Inspect(ctx, target)

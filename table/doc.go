@@ -77,7 +77,7 @@
 //	ErrCondition        a result rather than a failure: see ConditionError; nothing was written
 //	ErrConflict         transactions kept conflicting: try later, or touch fewer items
 //	ErrThrottled        try later, or provision more capacity
-//	ErrUnreachable      no answer came; a write may have been applied: see MayBeApplied
+//	ErrUnreachable      no answer came, or an internal error; a write may have been applied: see MayBeApplied
 //	ErrCredentials      fix the credentials; nothing was sent, or DynamoDB refused them
 //	ErrDenied           fix the permissions
 //	ErrNoTable          run Ensure without Schema.MustExist, or fix the name

@@ -27,7 +27,8 @@ var (
 	ErrConflict = errors.New("transaction conflict")
 	// ErrThrottled reports that DynamoDB lacked the capacity until the retry policy ended.
 	ErrThrottled = errors.New("throttled")
-	// ErrUnreachable reports that no answer came, or none that can be read. A write may have been applied.
+	// ErrUnreachable reports that no answer came, or none that tells what happened: one that cannot be read, or an internal error of
+	// DynamoDB. A write may have been applied.
 	ErrUnreachable = errors.New("endpoint unreachable")
 	// ErrCredentials reports that credentials are missing, expired or refused.
 	ErrCredentials = errors.New("credentials missing or refused")
@@ -209,14 +210,16 @@ func kindOf(err error) error {
 	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		return kindOfRefusal(api.ErrorCode(), api.ErrorMessage())
+		if kind := kindOfRefusal(api.ErrorCode(), api.ErrorMessage()); kind != nil || !internal(api, err) {
+			return kind
+		}
 	}
 	var sending *smithyhttp.RequestSendError
 	var cut *smithy.CanceledError // the context ended while the SDK waited for the answer
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil
-	case errors.As(err, &sending), errors.As(err, &cut), unreadable(err):
+	case api != nil, errors.As(err, &sending), errors.As(err, &cut), unreadable(err):
 		return ErrUnreachable
 	}
 	return nil
@@ -246,9 +249,11 @@ func RequestMayBeApplied(err error) bool {
 		return false
 	}
 	var api smithy.APIError
-	if !errors.As(err, &api) {
-		return true
-	}
+	return !errors.As(err, &api) || internal(api, err)
+}
+
+// internal reports whether api, which is in err, is an internal error of DynamoDB. It does not tell whether the request was applied.
+func internal(api smithy.APIError, err error) bool {
 	var response *smithyhttp.ResponseError
 	if errors.As(err, &response) && response.HTTPStatusCode() != 0 {
 		return response.HTTPStatusCode() >= 500

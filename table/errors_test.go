@@ -143,12 +143,16 @@ func TestError_RefusalsHaveTheirKind(t *testing.T) {
 				assert.Len(t, f.faults.Sent(), 1, name)
 			}
 		}
-		f.faults.Script(faulty.Refuse(500, "InternalServerError"))
-		assert.True(t, table.RequestMayBeApplied(f.Write(t.Context(), table.Put(f.item("p", "s")))))
-		f.faults.Script(faulty.DropReply)
-		err := f.Write(t.Context(), table.Put(f.item("p", "s")))
-		assert.True(t, table.RequestMayBeApplied(err))
-		assert.ErrorIs(t, err, table.ErrUnreachable)
+		for name, outcome := range map[string]faulty.Outcome{
+			"internal": faulty.Refuse(500, "InternalServerError"), "unavailable": faulty.Refuse(503, "ServiceUnavailable"), "lost": faulty.DropReply,
+		} {
+			for call, send := range allCalls(f.Table) {
+				f.faults.Script(outcome)
+				err := send(t.Context())
+				assert.ErrorIs(t, err, table.ErrUnreachable, "%s, %s", name, call)
+				assert.True(t, table.RequestMayBeApplied(err), "%s, %s", name, call)
+			}
+		}
 		assert.False(t, table.RequestMayBeApplied(nil))
 	})
 }
