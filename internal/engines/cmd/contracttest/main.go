@@ -32,6 +32,10 @@ func main() {
 }
 
 func run(log string, command []string) error {
+	log, err := filepath.Abs(log) // go test runs each package's tests in the package's directory
+	if err != nil {
+		return err
+	}
 	// An interrupt reaches the command, too. This process lives on until the command has ended, and then stops DynamoDB Local.
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
