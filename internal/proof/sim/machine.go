@@ -258,10 +258,12 @@ func (m *simulated) Text() string {
 
 // mix makes one number of several.
 func mix(seed uint64, what string, numbers ...uint64) uint64 {
+	b := append(binary.BigEndian.AppendUint64(make([]byte, 0, 64), seed), what...)
+	for _, n := range numbers {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
 	h := fnv.New64a()
-	_ = binary.Write(h, binary.BigEndian, seed)
-	_, _ = h.Write([]byte(what))
-	_ = binary.Write(h, binary.BigEndian, numbers)
+	_, _ = h.Write(b)
 	x := h.Sum64() // FNV's upper bits are poor: the finalizer of SplitMix64
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
