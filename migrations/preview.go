@@ -1,11 +1,15 @@
 package migrations
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/nilctx"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -24,7 +28,8 @@ type Sample struct {
 }
 
 // DryRun runs a backfill over the table without writing. It counts the items and keeps some samples. It needs no lock.
-// The limit of read units applies.
+// The limit of read units applies. An item that DynamoDB would refuse counts as failed: one that is too large, for example, or that has
+// an attribute that cannot be the key of an index of the table's Schema.
 //
 // Cost: a consistent scan of the table.
 func (m *Migrator) DryRun(ctx context.Context, b Backfill, samples int) (Preview, error) {
@@ -87,11 +92,39 @@ func (s *segment) writable(ctx context.Context, item, next table.Item) error {
 			return s.itemError(ctx, item, fmt.Errorf("attribute %q: %w", name, err))
 		}
 	}
+	for _, x := range s.filling.run.Table().Schema().Indexes {
+		if err := cmp.Or(checkIndexKey(next[x.PK], x.PKType, keys.MaxPK), checkIndexKey(next[x.SK], x.SKType, keys.MaxSK)); err != nil {
+			return s.itemError(ctx, item, fmt.Errorf("%w: index %q: %w", ErrInvalid, x.Name, err))
+		}
+	}
 	switch size, err := attrvalue.ItemSize(next); {
 	case err != nil:
 		return s.itemError(ctx, item, fmt.Errorf("%w: %w", ErrInvalid, err))
 	case size > maxItem:
 		return s.itemError(ctx, item, fmt.Errorf("%w: the item would have %d bytes, at most %d are allowed", ErrInvalid, size, maxItem))
+	}
+	return nil
+}
+
+// checkIndexKey returns why DynamoDB refuses an item whose attribute av is a key of an index, or nil. Without the attribute, the index
+// leaves the item out.
+func checkIndexKey(av types.AttributeValue, want table.AttributeType, longest int) error {
+	kind, size := table.AttributeType(""), 1
+	switch av := av.(type) {
+	case nil:
+		return nil
+	case *types.AttributeValueMemberS:
+		kind, size = table.String, len(av.Value)
+	case *types.AttributeValueMemberB:
+		kind, size = table.Binary, len(av.Value)
+	case *types.AttributeValueMemberN:
+		kind = table.Number
+	}
+	switch {
+	case kind != want:
+		return fmt.Errorf("the key is not of type %s", want)
+	case size == 0 || size > longest:
+		return fmt.Errorf("the key has %d bytes: want 1 to %d", size, longest)
 	}
 	return nil
 }
