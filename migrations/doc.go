@@ -29,7 +29,7 @@
 //   - For many items, use [Run.Backfill]. Transform has to recognise items that it has transformed before, and return nil for
 //     them. If the item does not show it, for example when a number is doubled, set Exact. Set WriteUnits to leave
 //     capacity to the application. Try it with [Migrator.DryRun] first.
-//   - Do not change or reorder a migration that has been applied. Write another one.
+//   - Do not change, rename or reorder a migration that has been applied. Write another one.
 //
 // During a deployment, old and new instances run side by side. Change a format in steps, each in a deployment of its own: write
 // both forms and read either; backfill; read the new form only; drop the old form. An old instance that starts after

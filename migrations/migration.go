@@ -19,7 +19,7 @@ const (
 )
 
 // Migration is one change of schema or data. Do not change it after it has been applied anywhere. If its code has to
-// change, change its Revision too.
+// change, change its Revision too. With another ID, it is another migration.
 type Migration struct {
 	// ID identifies the record and orders the migrations: 1 to 128 letters, digits, '.', '_' and '-'. Leading digits
 	// compare as a number, so 9 comes before 10, and the rest as text.

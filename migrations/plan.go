@@ -172,7 +172,8 @@ func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 		if upTo != "" && (migration.Repeatable || compareIDs(st.ID, upTo) > 0) {
 			continue
 		}
-		if st.State == Pending && !migration.Repeatable && last != "" && compareIDs(st.ID, last) < 0 {
+		// An ID equal to last is last with other leading zeros.
+		if st.State == Pending && !migration.Repeatable && last != "" && compareIDs(st.ID, last) <= 0 {
 			late.Pending, late.Begun = append(late.Pending, st.ID), last
 			if m.order == Skip {
 				continue

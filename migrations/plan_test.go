@@ -215,3 +215,49 @@ func TestValidate_ReadsTheRecordsAgainAfterTheLock(t *testing.T) {
 		})
 	}
 }
+
+// A renamed migration is another one to the table. It is not run in silence, whatever the option for unknown records: the ID with other
+// leading zeros is the same ID, and any other smaller one comes too late.
+func TestPlan_ARenamedMigrationIsNotRunAgainUnnoticed(t *testing.T) {
+	for name, list := range map[string][]migrations.Migration{
+		"all padded":       listOf("01_a", "02_b"),
+		"the last padded":  listOf("1_a", "02_b"),
+		"the first padded": listOf("01_a", "2_b"),
+		"the first":        listOf("1_x", "2_b"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				_, err := w.migrator(listOf("1_a", "2_b")).Up(ctx)
+				require.NoError(w, err)
+				_, err = w.migrator(list).Up(ctx)
+				require.ErrorIs(w, err, migrations.ErrUnknown)
+				report, err := w.migrator(list, migrations.OnUnknown(migrations.Warn)).Up(ctx)
+				require.ErrorIs(w, err, migrations.ErrOutOfOrder)
+				assert.Empty(w, report.Done)
+				for _, renamed := range []string{"01_a", "02_b", "1_x"} {
+					assert.Zero(w, w.count(renamed), renamed)
+				}
+			})
+		})
+	}
+}
+
+// The way out for a migration that was renamed after it had been applied: forget the old ID, and record the new one.
+func TestRepair_ARenamedMigrationCanBeRecorded(t *testing.T) {
+	contract(t, func(ctx context.Context, w *world) {
+		_, err := w.migrator(listOf("1_a", "2_b")).Up(ctx)
+		require.NoError(w, err)
+		m := w.migrator(listOf("1_a", "2_renamed", "3_c"))
+		made, err := m.Repair(ctx, func(migrations.Fix) bool { return true })
+		require.NoError(w, err)
+		require.Len(w, made, 1)
+		assert.Equal(w, migrations.Forget, made[0].Kind)
+		_, err = m.Baseline(ctx, "2_renamed")
+		require.NoError(w, err)
+		report, err := m.Up(ctx)
+		require.NoError(w, err)
+		require.Len(w, report.Done, 1)
+		assert.Equal(w, "3_c", report.Done[0].ID)
+		assert.Zero(w, w.count("2_renamed"))
+	})
+}
