@@ -22,6 +22,9 @@ var (
 	// ErrNotApproved reports that repair found possible fixes, but could not ask and had no -yes. Nothing was changed.
 	ErrNotApproved = errors.New("fixes wait for approval: run repair on a terminal, or with -yes")
 
+	// ErrPending reports that plan with -exit-code found something for up to do. Nothing has failed.
+	ErrPending = errors.New("up has something to do")
+
 	// ErrChanged reports that an approved fix was not made, because it had changed since it was shown.
 	ErrChanged = errors.New("the fix has changed since it was shown, and was not made: run repair again")
 )
@@ -77,7 +80,7 @@ type call struct {
 // Run runs one subcommand. args are its name and its arguments. It writes progress and logs of m to Stderr instead of
 // their usual destinations; m itself does not change.
 //
-// It returns the error of the Migrator's method, [ErrUsage], [ErrNotApproved], [ErrChanged], or the error of a stream.
+// It returns the error of the Migrator's method, [ErrUsage], [ErrNotApproved], [ErrPending], [ErrChanged], or the error of a stream.
 // The error has already been written to Stderr, on one line. After ctx has ended, the error also matches ctx.Err().
 func (c Command) Run(ctx context.Context, m *migrations.Migrator, args []string) error {
 	if done, err := c.Help(args); done {
@@ -168,10 +171,10 @@ func (c *call) result(err error, document any, text func(w io.Writer)) error {
 	return err
 }
 
-// ExitCode returns the exit code of a program after Run: 0 if err is nil, 2 for [ErrUsage], 130 if the context was
-// cancelled (as shells report an interrupt), and 1 for any other error.
+// ExitCode returns the exit code of a program after Run: 0 if err is nil, 2 for [ErrUsage], 3 for [ErrPending], 130 if the
+// context was cancelled (as shells report an interrupt), and 1 for any other error.
 func ExitCode(err error) int {
-	const failure, usage, interrupted = 1, 2, 130
+	const failure, usage, pending, interrupted = 1, 2, 3, 130
 	var ended *interruptedError
 	switch {
 	case err == nil:
@@ -180,6 +183,8 @@ func ExitCode(err error) int {
 		return usage
 	case errors.As(err, &ended) && errors.Is(ended.ended, context.Canceled):
 		return interrupted
+	case errors.Is(err, ErrPending):
+		return pending
 	}
 	return failure
 }

@@ -401,6 +401,29 @@ func TestExitCode_OfALostLockIsNotThatOfAnInterrupt(t *testing.T) {
 	})
 }
 
+// A script can tell that migrations are pending from a table that cannot be read, and from one that up refuses to migrate.
+func TestPlan_TellsAScriptWhetherUpHasSomethingToDo(t *testing.T) {
+	golden(t, "plan_exit_code", func(s *script) {
+		list := shop()
+		list[1].Up = fails("once")
+		s.program(list...)
+		require.NoError(t, s.run("plan"))
+		require.ErrorIs(t, s.run("plan -exit-code"), ErrPending)
+		require.ErrorIs(t, s.run("plan -json -exit-code"), ErrPending)
+		require.NoError(t, s.run("up -to 1_index"))
+		require.Error(t, s.run("up"))
+		require.ErrorIs(t, s.run("plan -exit-code"), migrations.ErrUnfinished)
+		s.program(shop()...)
+		require.NoError(t, s.run("repair -yes"))
+		require.ErrorIs(t, s.run("plan -exit-code"), ErrPending)
+		require.NoError(t, s.run("up"))
+		require.NoError(t, s.run("plan -exit-code"))
+		s.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest})
+		require.ErrorIs(t, s.run("plan -exit-code"), table.ErrUnreachable)
+		s.engine.ClearFaults()
+	})
+}
+
 func TestUsage_IsToldForAWrongCall(t *testing.T) {
 	golden(t, "usage", func(s *script) {
 		s.program(shop()...)

@@ -49,6 +49,12 @@
 // An error of a migration is shown with its own text, which may contain data of the application. All other errors of this
 // module contain none.
 //
+// # Exit codes
+//
+// [ExitCode] returns 0 after success, 2 for wrong arguments, 130 after an interrupt, and 1 for any other error. A script learns from
+// plan with -exit-code whether up has something to do: then the code is 3 ([ErrPending]). It is 0 if there is nothing to do, and 1 if
+// up would refuse to run anything or the table could not be read.
+//
 // # Interrupts
 //
 // Pass a context that ends with the signal, and with the one that ends a container:

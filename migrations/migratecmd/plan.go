@@ -13,7 +13,11 @@ func plan(ctx context.Context, c *call) error {
 	for _, a := range list {
 		d.Actions = append(d.Actions, actionRow{ID: a.ID, Name: a.Name, State: a.State, Text: a.Text})
 	}
-	return c.result(refused, d, func(w io.Writer) {
+	result := refused
+	if c.exitCode && refused == nil && len(list) > 0 {
+		result = ErrPending
+	}
+	return c.result(result, d, func(w io.Writer) {
 		if len(list) == 0 {
 			if refused == nil {
 				tty.Say(w, "nothing to do\n")

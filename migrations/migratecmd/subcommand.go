@@ -13,9 +13,10 @@ import (
 
 // options are the arguments of a subcommand.
 type options struct {
-	json, help, all, yes bool
-	to                   string
-	operand              string // ID for baseline, or the subcommand to explain
+	json, help, all, yes, exitCode bool
+
+	to      string
+	operand string // ID for baseline, or the subcommand to explain
 }
 
 // subcommand is one of the command's subcommands.
@@ -36,6 +37,9 @@ func subcommands() []subcommand {
 		{
 			name: "plan", text: "list what up would do, and change nothing", run: plan,
 			more: "Also fails if up would refuse to run anything.",
+			flags: func(fs *flag.FlagSet, o *options) {
+				fs.BoolVar(&o.exitCode, "exit-code", false, "exit with 3 if up has something to do, for scripts")
+			},
 		},
 		{
 			name: "up", text: "run pending migrations", run: up,
