@@ -146,7 +146,12 @@ func note(s *migrations.Status) string {
 			text = "recorded as applied, without a run"
 		}
 	case migrations.Running:
-		text = fmt.Sprintf("%s was begun by %s at %s, attempt %d; if it was interrupted, %s", what, r.Owner, clock(r.Started), r.Attempts, next)
+		text = fmt.Sprintf("%s was begun by %s at %s, attempt %d; ", what, r.Owner, clock(r.Started), r.Attempts)
+		if s.Live {
+			text += "it runs now"
+		} else {
+			text += "it was interrupted: " + next
+		}
 	case migrations.Failed:
 		where := ""
 		if r.Step != "" {

@@ -24,7 +24,7 @@ func (m *Migrator) statuses(s *snapshot) []Status {
 	}
 	for _, id := range m.missing(s) {
 		r := s.records[id]
-		list = append(list, Status{ID: id, Name: r.Name, State: Missing, Record: &r})
+		list = append(list, Status{ID: id, Name: r.Name, State: Missing, Record: &r, Live: s.live[id]})
 	}
 	return list
 }
@@ -35,7 +35,7 @@ func (m *Migration) status(s *snapshot) Status {
 	if !ok {
 		return st
 	}
-	st.Record = &r
+	st.Record, st.Live = &r, s.live[m.ID]
 	switch {
 	case r.State == Applied && r.Revision != m.Revision && m.Repeatable:
 		// It stays Pending: Up repeats it.
@@ -51,13 +51,14 @@ func (m *Migration) status(s *snapshot) Status {
 // Plan lists what [Migrator.Up] would do, in order, and changes nothing. Besides the list it returns the error with
 // which Up would refuse to run anything.
 //
-// Cost: one consistent query.
+// Cost: one consistent query. If a migration is recorded as running, also a second query, and reads of the lock and of a
+// session.
 func (m *Migrator) Plan(ctx context.Context) ([]Action, error) {
-	s, err := m.read(ctx)
+	s, err := m.readLive(ctx)
 	if err != nil {
 		return nil, wrap("plan", err)
 	}
-	todo, err := m.todo(s, "", silently)
+	todo, err := m.todo(s, "", underLock)
 	list := make([]Action, len(todo))
 	for i, st := range todo {
 		list[i] = Action{ID: st.ID, Name: st.Name, State: st.State, Text: st.text()}
@@ -71,10 +72,12 @@ func (st *Status) text() string {
 		name += " " + st.Name
 	}
 	switch {
-	case st.State == Running && (st.Record.Down || !st.Resumable):
-		return fmt.Sprintf("wait for %s, which runs, or was cut off in attempt %d and needs a decision", name, st.Record.Attempts)
+	case st.Live && st.Record.Down:
+		return fmt.Sprintf("wait for %s, which is being taken back, and run it", name)
+	case st.Live:
+		return fmt.Sprintf("wait for %s, which runs now: attempt %d", name, st.Record.Attempts)
 	case st.State == Running:
-		return fmt.Sprintf("resume %s, unless it runs now: attempt %d", name, st.Record.Attempts)
+		return fmt.Sprintf("resume %s, which was cut off in attempt %d", name, st.Record.Attempts)
 	case st.State == Failed:
 		return fmt.Sprintf("resume %s, which failed in attempt %d: %s", name, st.Record.Attempts, st.Record.Error)
 	case st.Record != nil && st.Record.State == Applied:

@@ -161,6 +161,13 @@ func TestValidate_AcceptsAMigrationThatRuns(t *testing.T) {
 				}()
 				<-began
 				require.NoError(w, other.Validate(ctx))
+				list, err := other.Status(ctx)
+				require.NoError(w, err)
+				assert.True(w, list[0].Live)
+				plan, err := other.Plan(ctx)
+				require.NoError(w, err)
+				require.Len(w, plan, 1)
+				assert.Contains(w, plan[0].Text, "wait for 1_a, which")
 				close(end)
 				require.NoError(w, <-ended)
 				require.NoError(w, other.Validate(ctx))
@@ -187,8 +194,17 @@ func TestValidate_RefusesAMigrationWhoseProcessDied(t *testing.T) {
 				<-began
 				p.line.kill()
 				require.Error(w, <-ended)
-				time.Sleep(time.Minute)
+				list, err := other.Status(ctx)
+				require.NoError(w, err)
+				assert.True(w, list[0].Live, "as far as anybody can tell")
+				time.Sleep(41 * time.Second) // two leases
 				require.ErrorIs(w, other.Validate(ctx), migrations.ErrUnfinished)
+				list, err = other.Status(ctx)
+				require.NoError(w, err)
+				assert.Equal(w, migrations.Running, list[0].State)
+				assert.False(w, list[0].Live)
+				_, err = other.Plan(ctx)
+				require.ErrorIs(w, err, migrations.ErrUnfinished, "as Up does")
 			})
 		})
 	}

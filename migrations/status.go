@@ -17,6 +17,10 @@ type Status struct {
 	State    State
 	Record   *Record // nil if it was never begun
 
+	// Live reports that an instance runs the migration at this moment. One that is Running and not Live was interrupted;
+	// that shows when two leases have passed since its process died, at the latest.
+	Live bool
+
 	// Resumable reports that Up, or Down if it was being taken back, continues a migration that was interrupted or has
 	// failed. If it is false for such a migration, [Migrator.Repair] has to decide.
 	Resumable bool
@@ -42,10 +46,10 @@ type StepStatus struct {
 
 // Status lists all migrations in order, followed by those that only the table knows.
 //
-// Cost: one consistent query; one more for each migration that runs, was interrupted or has failed; one DescribeTable
-// if one of these has an unfinished backfill.
+// Cost: one consistent query; one more for each migration that runs, was interrupted or has failed; if one is recorded as
+// running, also a second query, and reads of the lock and of a session; one DescribeTable if there is an unfinished backfill.
 func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
-	s, err := m.read(ctx)
+	s, err := m.readLive(ctx)
 	if err != nil {
 		return nil, wrap("status", err)
 	}

@@ -17,6 +17,7 @@ type statusRow struct {
 	ID        string           `json:"id"`
 	Name      string           `json:"name,omitempty"`
 	State     migrations.State `json:"state"`
+	Live      bool             `json:"live,omitempty"`
 	Resumable bool             `json:"resumable,omitempty"`
 	Record    *recordRow       `json:"record,omitempty"`
 	Steps     []stepRow        `json:"steps,omitempty"` // of an unfinished migration

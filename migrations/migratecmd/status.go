@@ -23,7 +23,7 @@ func status(ctx context.Context, c *call) error {
 	list, err := c.m.Status(ctx)
 	d := statusDocument{Migrations: []statusRow{}, Error: textOf(err)}
 	for _, st := range list {
-		d.Migrations = append(d.Migrations, statusRow{ID: st.ID, Name: st.Name, State: st.State, Resumable: st.Resumable, Record: rowOf(st.Record), Steps: stepsOf(st.Steps)})
+		d.Migrations = append(d.Migrations, statusRow{ID: st.ID, Name: st.Name, State: st.State, Live: st.Live, Resumable: st.Resumable, Record: rowOf(st.Record), Steps: stepsOf(st.Steps)})
 	}
 	return c.result(err, d, func(w io.Writer) {
 		if err == nil {
@@ -121,7 +121,11 @@ func note(st *migrations.Status) string {
 	case migrations.Missing:
 		return fmt.Sprintf("%s, and not known to this program", r.State)
 	case migrations.Running:
-		return fmt.Sprintf("%s begun by %s at %s, attempt %d; if it was cut off, %s", direction(r), r.Owner, r.Started.UTC().Format(timeLayout), r.Attempts, whatNext(st))
+		begun := fmt.Sprintf("%s begun by %s at %s, attempt %d", direction(r), r.Owner, r.Started.UTC().Format(timeLayout), r.Attempts)
+		if st.Live {
+			return begun + "; runs now"
+		}
+		return begun + "; cut off: " + whatNext(st)
 	case migrations.Failed:
 		where := ""
 		if r.Step != "" {
