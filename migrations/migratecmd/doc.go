@@ -60,9 +60,11 @@
 // Pass a context that ends with the signal, and with the one that ends a container:
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 //
 // When the context ends, the command cancels the running migration, records the result, releases the lock, and prints the
-// recorded state. It also prints that state after a migration has failed.
+// recorded state. It also prints that state after a migration has failed. A migration that takes no notice of its context is not
+// ended by that. The second signal then ends the program as a crash does: the migration was interrupted.
 //
 // Repair holds no lock while it asks. If a fix has changed by the time of the answer, it is not made ([ErrChanged]).
 //
