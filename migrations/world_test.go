@@ -44,6 +44,7 @@ type world struct {
 	schema  table.Schema
 	table   *table.Table // of nobody's process
 	watch   *watcher
+	opts    []table.Option // of the tables of processes
 }
 
 func newWorld(t *testing.T, schema table.Schema, connect func(optFns ...func(*dynamodb.Options)) *dynamodb.Client) *world {
@@ -109,7 +110,7 @@ func (w *world) start(config lock.Config, list []migrations.Migration, opts ...m
 		o.HTTPClient = p.line
 	})
 	var err error
-	p.table, err = table.Open(spy{sdk, w.watch}, w.schema)
+	p.table, err = table.Open(spy{sdk, w.watch}, w.schema, w.opts...)
 	require.NoError(w, err)
 	if config.Logger == nil {
 		config.Logger = discard
