@@ -2,6 +2,8 @@ package migrations_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,6 +41,37 @@ func TestDown_AFailureHasAWayOut(t *testing.T) {
 			assert.Empty(w, left)
 		})
 	}
+}
+
+// As in the tests of goose: each of several calls at once takes one migration back, and none is taken back twice.
+func TestDown_ConcurrentInstancesTakeBackOneEach(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(ctx context.Context, w *world) {
+		const count = 8
+		var ids []string
+		for i := range count {
+			ids = append(ids, fmt.Sprint(i+1, "_m"))
+		}
+		_, err := w.migrator(listOf(ids...)).Up(ctx)
+		require.NoError(w, err)
+		reports := make([]migrations.Report, count)
+		var group sync.WaitGroup
+		for i := range reports {
+			m := w.migrator(listOf(ids...))
+			group.Go(func() {
+				var err error
+				reports[i], err = m.Down(ctx)
+				assert.NoError(w, err)
+			})
+		}
+		group.Wait()
+		for _, r := range reports {
+			assert.Len(w, r.Done, 1)
+		}
+		for _, id := range ids {
+			assert.EqualValues(w, 1, w.count("down "+id), id)
+		}
+	})
 }
 
 // Nothing comes after a repeatable migration: DownTo refuses to go down to it.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -190,5 +191,30 @@ func TestUp_ALockThatCannotBeReleasedIsNoFailure(t *testing.T) {
 		require.NoError(w, err)
 		assert.Len(w, report.Done, 1)
 		w.engine.ClearFaults()
+	})
+}
+
+// golang-migrate has a timeout for its lock. Here, a Backoff that stops ends the wait, and not the migration of the instance that has it.
+func TestUp_ABackoffThatStopsEndsTheWait(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		list := []migrations.Migration{{ID: "1_long", Up: func(ctx context.Context, run *migrations.Run) error {
+			time.Sleep(10 * time.Minute)
+			return run.Atomic(ctx, once("1_long"))
+		}}}
+		config := lock.Config{Backoff: func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 5) }}
+		first, second := w.start(config, list), w.start(config, list)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := first.m.Up(ctx)
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		start := time.Now()
+		report, err := second.m.Up(ctx)
+		require.ErrorIs(w, err, lock.ErrHeld)
+		assert.Empty(w, report.Done)
+		assert.Less(w, time.Since(start), 10*time.Second)
+		require.NoError(w, <-ended)
+		assert.EqualValues(w, 1, w.count("1_long"))
 	})
 }
