@@ -115,6 +115,13 @@ func (p *plan) inKey(f *field) bool {
 	return slices.Contains(p.pk.refs, f) || slices.Contains(p.sk.refs, f)
 }
 
+// isStored reports whether a row contains the field's value: in an attribute, or in a key other than as a shard. The keys
+// must be compiled, and the version, if the field can be that.
+func (p *plan) isStored(f *field) bool {
+	return f.index == nil || // a problem that is reported elsewhere
+		f == p.version || p.attrOf(f) != "" || slices.Contains(p.pk.stored, f) || slices.Contains(p.sk.stored, f)
+}
+
 // definition is the part of an entity that Define compares with other entities of the table.
 type definition struct {
 	goType reflect.Type
@@ -237,6 +244,7 @@ func (c *compiler) compile() {
 	for i, x := range spec.Indexes {
 		c.index(i, x)
 	}
+	c.shards()
 	for i, x := range spec.Unique {
 		c.unique(i, x)
 	}
@@ -294,9 +302,7 @@ func (c *compiler) key(where, attr, text string, compile func(string) (*keys.Tem
 			f = &field{goName: tf.Name, typ: reflect.TypeFor[string]()}
 		case !tf.Accepts(keyType(f.typ)):
 			c.problem("%s: codec %s does not take field %q, which is %s", where, tf.Codec, f.goName, f.typ)
-		case f.attr == "" && tf.Computed:
-			c.problem("%s: field %q has no attribute and cannot be read back from a shard", where, f.goName)
-		case f.attr == "" && !restorable(f.typ):
+		case f.attr == "" && !tf.Computed && !restorable(f.typ):
 			c.problem("%s: field %q has no attribute and its %s cannot be read back from a key: it has no UnmarshalText", where, f.goName, f.typ)
 		}
 		k.refs = append(k.refs, f)
@@ -448,6 +454,26 @@ func (c *compiler) index(i int, spec Index[reflect.Value]) {
 		c.problem("%s.When: a predicate needs a Version: an update that has not seen the whole row cannot decide", where)
 	}
 	c.plan.indexes = append(c.plan.indexes, ip)
+}
+
+// shards checks that the fields from which shards are computed are stored elsewhere, since a shard does not contain them.
+// All keys must be compiled.
+func (c *compiler) shards() {
+	p := c.plan
+	check := func(where string, k keyPlan) {
+		for _, f := range k.refs {
+			if !p.isStored(f) {
+				c.problem("%s: field %q has no attribute and cannot be read back from a shard", where, f.goName)
+			}
+		}
+	}
+	check("PK", p.pk)
+	check("SK", p.sk)
+	for _, x := range p.indexes {
+		where := fmt.Sprintf("Indexes: index %q", x.name)
+		check(where, x.pk)
+		check(where, x.sk)
+	}
 }
 
 // sharded reports whether the key has a shard that is computed from a field. A query without that field reads all shards.

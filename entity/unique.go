@@ -113,7 +113,7 @@ func (c *compiler) unique(i int, spec Unique[reflect.Value]) {
 		switch f := x.key.refs[j]; {
 		case tf.Computed, strings.HasPrefix(tf.Codec, "shard"):
 			c.problem("%s.Key: a shard is not unique", where)
-		case f.attr == "" && f.index != nil && f.home == nil && !c.plan.inKey(f):
+		case !c.plan.isStored(f):
 			c.problem("%s.Key: field %q has no attribute and is not part of the key: it could not be read back", where, f.goName)
 		}
 	}
