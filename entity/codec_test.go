@@ -18,6 +18,7 @@ import (
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -63,6 +64,7 @@ type Everything struct {
 	Audit
 	Region string  `dynamo:"-"` // key only
 	Seq    uint32  `dynamo:"-"` // key only
+	No     int16   `dynamo:"-"` // key only, by its digits
 	Code   Code    `dynamo:"-"` // key only, by its text
 	Day    *Moment `dynamo:"-"` // key only, behind a pointer
 
@@ -91,7 +93,7 @@ type Moment = time.Time
 
 func everythingSpec() entity.Spec[Everything] {
 	return entity.Spec[Everything]{
-		Type: "Everything", PK: "{region}#{code}", SK: "{day:date}#{seq:uint10}", Version: "rev", TTL: "expires",
+		Type: "Everything", PK: "{region}#{code}#{no:raw}", SK: "{day:date}#{seq:uint10}", Version: "rev", TTL: "expires",
 		Indexes: []entity.Index[Everything]{{Name: "gsi1", PK: "{colour}", SK: "{by}#{maybe}"}},
 	}
 }
@@ -108,7 +110,7 @@ func drawEverything(t *rapid.T) Everything {
 		return Audit{By: word.Draw(t, "by"), Deep: rapid.Ptr(rapid.Int(), true).Draw(t, "deep")}
 	})
 	o := Everything{
-		Audit: audit.Draw(t, "audit"), Region: word.Draw(t, "region"), Seq: rapid.Uint32().Draw(t, "seq"),
+		Audit: audit.Draw(t, "audit"), Region: word.Draw(t, "region"), Seq: rapid.Uint32().Draw(t, "seq"), No: rapid.Int16().Draw(t, "no"),
 		Code: Code{rapid.Uint16().Draw(t, "hi"), rapid.Uint16Min(1).Draw(t, "lo")}, Day: &day,
 		Name: rapid.String().Draw(t, "name"), Colour: Colour(rapid.SampledFrom([]string{"", "red"}).Draw(t, "colour")),
 		Small: rapid.Int8().Draw(t, "small"), Big: rapid.Uint64().Draw(t, "big"), Ratio: float64(rapid.Float32Range(-1e6, 1e6).Draw(t, "ratio")),
@@ -255,5 +257,61 @@ func TestDecode_KeyFieldsComeFromTheirAttributes(t *testing.T) {
 		changed := read
 		changed.N = 1
 		require.NoError(t, tbl.Write(t.Context(), visits.ModifyOp(read, changed)))
+	})
+}
+
+// Other programs put the digits of a number into keys, without leading zeros: "e#7" beside the attribute 7.
+func TestKey_ContainsTheDigitsOfANumberAsOtherProgramsWriteThem(t *testing.T) {
+	type employee struct {
+		ID   int    `dynamo:"employeeid"`
+		Name string `dynamo:"name"`
+	}
+	type revision struct {
+		ID    int    `dynamo:"-"`
+		No    uint8  `dynamo:"-"`
+		State string `dynamo:"state"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		ctx := t.Context()
+		employees := define(t, f.Table, entity.Spec[employee]{
+			Type: "employee", PK: "e#{employeeid:raw}", SK: "root", Untyped: true, Indexes: []entity.Index[employee]{{Name: "gsi1", PK: "ALL", SK: "{employeeid:raw}"}},
+		})
+		revisions := define(t, f.Table, entity.Spec[revision]{Type: "revision", PK: "e#{id:raw}", SK: "v{no:raw}", Untyped: true})
+		theirs := func(sk string, more table.Item) {
+			row := table.Item{"PK": str("shop/e#7"), "SK": str(sk)}
+			maps.Copy(row, more)
+			require.NoError(t, f.raw.Write(ctx, table.Put(row)))
+		}
+		theirs("root", table.Item{"employeeid": num("7"), "name": str("Ann"), "g1pk": str("shop/ALL"), "g1sk": str("7")})
+		for _, sk := range []string{"v0", "v9", "v10"} {
+			theirs(sk, table.Item{"state": str(sk)})
+		}
+		was := f.row(t, employees.Key(employee{ID: 7}))
+
+		o, err := employees.Get(ctx, employee{ID: 7})
+		require.NoError(t, err)
+		assert.Equal(t, employee{7, "Ann"}, o)
+		_, err = employees.Put(ctx, o)
+		require.NoError(t, err)
+		assert.Equal(t, was, f.row(t, employees.Key(o)), "written in the same form")
+		assert.Equal(t, []employee{o}, collect(t, employees.Query(ctx, keys.Values{"employeeid": 7}, entity.On("gsi1"))))
+
+		list := collect(t, revisions.Query(ctx, keys.Values{"id": 7}))
+		assert.Equal(t, []revision{{7, 0, "v0"}, {7, 10, "v10"}, {7, 9, "v9"}}, list, "in the order of their text")
+		assert.Equal(t, list[1:2], collect(t, revisions.Query(ctx, keys.Values{"id": 7, "no": 10})))
+		for _, bound := range []entity.ReadOption{entity.From("no", 9), entity.Until("no", 10)} {
+			for _, err := range revisions.Query(ctx, keys.Values{"id": 7}, bound) {
+				require.ErrorIs(t, err, keys.ErrNoPrefix, "numbers do not sort like that")
+			}
+		}
+
+		for _, sk := range []string{"v007", "v+7", "v-7", "v256", "vx", "v7 "} {
+			theirs(sk, nil)
+			_, err := revisions.Decode(f.row(t, keys.NewKey("shop/e#7", sk)))
+			var refused *entity.DecodeError
+			require.ErrorAs(t, err, &refused, sk)
+			assert.Equal(t, "SK", refused.Attribute)
+		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -342,11 +343,33 @@ func setKeyValue(v reflect.Value, parsed any) error {
 		}
 		return nil
 	}
+	if rv.Kind() == reflect.String && (v.CanInt() || v.CanUint()) { // of a raw field
+		return setDigits(v, rv.String())
+	}
 	f := field{goName: "key field", typ: v.Type()}
 	c, err := f.convert(parsed)
 	if err != nil {
 		return err
 	}
 	v.Set(c)
+	return nil
+}
+
+// setDigits sets an integer to the one of which a key contains the digits. Another text of the number, such as 007, is an
+// error, since the number would be written as another key.
+func setDigits(v reflect.Value, digits string) error {
+	var text string
+	if v.CanInt() {
+		n, _ := strconv.ParseInt(digits, 10, v.Type().Bits())
+		v.SetInt(n)
+		text = strconv.FormatInt(n, 10)
+	} else {
+		n, _ := strconv.ParseUint(digits, 10, v.Type().Bits())
+		v.SetUint(n)
+		text = strconv.FormatUint(n, 10)
+	}
+	if text != digits {
+		return fmt.Errorf("%w: the text in the key is not the digits of a %s", ErrInvalid, v.Type())
+	}
 	return nil
 }

@@ -126,11 +126,17 @@ func pow10(n int) uint64 {
 func (c codec) append(dst []byte, v any, esc escaper) ([]byte, error) {
 	switch c.kind {
 	case kindString, kindRaw, kindRest, kindKey, kindID:
-		s, ok := stringOf(v)
-		if !ok {
+		if s, ok := stringOf(v); ok {
+			return c.appendString(dst, s, esc)
+		}
+		if c.kind != kindRaw {
 			return dst, typeError("a string", v)
 		}
-		return c.appendString(dst, s, esc)
+		n, negative, ok := integerOf(v)
+		if !ok {
+			return dst, typeError("a string or an integer", v)
+		}
+		return appendDecimal(dst, n, negative, esc)
 	case kindUint:
 		n, negative, ok := integerOf(v)
 		if !ok {

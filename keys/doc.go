@@ -20,6 +20,7 @@
 //	codec     value                     text in the key                              bytes
 //	string    non-empty string          the string, escaped; the default             varies
 //	raw       non-empty string          the string; must not contain the delimiter   varies
+//	raw       integer                   its digits, without leading zeros            varies
 //	rest      non-empty string          the string with delimiters; the last field   varies
 //	key       a whole key               the key, unchanged; the only field           varies
 //	idN       string of N bytes         the string, escaped                          N (1..2048) before escaping
@@ -51,11 +52,12 @@
 // # Guarantees
 //
 //   - Reversible. Parse returns the values that Format was given, as string, uint64, int64, float64, bool or time.Time in
-//     UTC. It accepts only keys that Format can produce.
+//     UTC; an integer in a raw field comes back as its digits, a string. It accepts only keys that Format can produce.
 //   - Injective. Two different lists of values never give the same key, and a value cannot imitate the structure of a key: a
 //     tenant named "a#ORDER#1" is escaped and stays a tenant. [NewTemplate] refuses a template in which the end of a field
 //     would be ambiguous. See the exceptions below.
-//   - Ordered. Values of one codec sort in the key as they sort by value; with desc, in reverse. Strings sort as bytes.
+//   - Ordered. Values of one codec sort in the key as they sort by value; with desc, in reverse. Strings sort as bytes, and
+//     so do integers in a raw field: no range is bounded by them.
 //   - Exact. A number or time that does not fit its codec is an error. Nothing is widened, rounded or cut off.
 //   - A prefix ends at a delimiter, so the prefix for order 1 does not match order 10.
 //   - A value that contains neither delimiter nor escape byte is unchanged in the key.

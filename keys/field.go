@@ -46,7 +46,9 @@ func (f Field) Accepts(typ reflect.Type) bool {
 	switch c.kind {
 	case kindShard:
 		return true
-	case kindString, kindRaw, kindRest, kindKey, kindID:
+	case kindRaw:
+		return k == kindString || k == kindInt
+	case kindString, kindRest, kindKey, kindID:
 		return k == kindString
 	case kindUint, kindInt:
 		return k == kindInt

@@ -3,12 +3,24 @@ package keys
 import (
 	"fmt"
 	"math"
+	"strconv"
 )
 
 const (
 	zeros     = "00000000000000000000"
 	hexDigits = "0123456789abcdef"
 )
+
+// appendDecimal appends an integer as other programs concatenate it: its digits, and the sign if it is negative.
+func appendDecimal(dst []byte, n uint64, negative bool, esc escaper) ([]byte, error) {
+	if negative {
+		if esc.delim == '-' {
+			return dst, fmt.Errorf("%w: a raw value contains %q", ErrDelimiter, esc.delim)
+		}
+		dst = append(dst, '-')
+	}
+	return strconv.AppendUint(dst, n, 10), nil
+}
 
 // appendDigits appends n as width digits, with leading zeros. With desc it appends the complement of each digit. n must fit in width.
 func appendDigits(dst []byte, n uint64, width int, desc bool) []byte {

@@ -85,7 +85,8 @@ func (t *Template) Range(values ...any) (Range, error) {
 //
 // It returns [ErrNoPrefix] for a computed field, and if a shard of a later field comes first. It also returns
 // [ErrNoPrefix] if a bound is a string or raw value that contains, after its first byte, a byte below the delimiter,
-// unless the field ends the key: such keys do not sort as their values do (see REFERENCE.md).
+// unless the field ends the key, or if it is an integer for a raw field: such keys do not sort as their values do (see
+// REFERENCE.md).
 func (t *Template) Between(lo, hi any, leading ...any) (Range, error) {
 	s, err := t.span("between", leading)
 	if err != nil {
@@ -222,6 +223,9 @@ func (t *Template) span(op string, leading []any) (span, error) {
 
 // edge returns the text with which keys of v begin. All keys of lower values sort before it or, with desc, all keys of higher values.
 func (s span) edge(v any) (string, error) {
+	if _, _, integer := integerOf(v); integer && s.part.codec.kind == kindRaw {
+		return "", s.t.fail(s.op, s.part.field, fmt.Errorf("%w: integers in a raw field do not sort as numbers", ErrNoPrefix))
+	}
 	edge, err := s.part.codec.append([]byte(s.head), v, s.t.esc)
 	if err == nil && len(edge) > s.t.limit {
 		err = tooLong(len(edge), s.t.limit)

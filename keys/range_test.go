@@ -307,6 +307,7 @@ func TestRange_RefusesNamingTheField(t *testing.T) {
 		{"{a}#{b}", '#', "John Smith", nil, "a", keys.ErrNoPrefix},
 		{"{a:raw}#{b}", '#', "John Smith", nil, "a", keys.ErrNoPrefix},
 		{"{a}/{b}", '/', "x/", nil, "a", keys.ErrNoPrefix},
+		{"v{a:raw}", '#', 9, nil, "a", keys.ErrNoPrefix},
 		{"{a}#{x:shard4}", '#', "x", []any{"1"}, "x", keys.ErrNoPrefix},
 		{"{x:shard4}#{a}#{x}", '#', "x", nil, "x", keys.ErrNoPrefix},
 		{"{x:shard4}#{x}", '#', "x", nil, "x", keys.ErrNoPrefix},

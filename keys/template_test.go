@@ -273,7 +273,7 @@ func TestError_NeverContainsValues(t *testing.T) {
 		{canary, canary + "\xff"},
 		{777777, -777777, canary, 7777.77},
 		{at, canary},
-		{canary + "#", canary + "\xff", 777777},
+		{canary + "#", canary + "\xff", 7777.77},
 		{canary + "\xff", &at, []string{canary}},
 	} {
 		for _, v := range bad {
@@ -383,6 +383,15 @@ func TestTemplate_ReproducesKeysMadeByHand(t *testing.T) {
 			[]any{"VE", "San Cristóbal", "Carrera 22 #8-35"},
 			"VE" + "#" + "San Cristóbal" + "#" + "Carrera 22 #8-35",
 			[]any{"V#E", ""},
+		},
+		"a number": {
+			keys.Scheme{}, "e#{no:raw}#v{version:raw}", []any{7, uint64(math.MaxUint64)}, fmt.Sprintf("e#%d#v%d", 7, uint64(math.MaxUint64)), []any{7.5, true},
+		},
+		"a number below 0": {
+			keys.Scheme{}, "{no:raw}", []any{int64(math.MinInt64)}, fmt.Sprint(math.MinInt64), nil,
+		},
+		"a number and a delimiter that could be its sign": {
+			keys.Scheme{Delimiter: '-'}, "e-{no:raw}-{b:raw}", []any{int8(7), "x"}, "e-7-x", []any{-7, int8(-7)},
 		},
 		"an ISO time, a padded number": {
 			keys.Scheme{Delimiter: '|'},

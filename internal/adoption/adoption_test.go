@@ -42,21 +42,10 @@ type Customer struct {
 	Email string `dynamo:"email,omitempty"`
 }
 
-// OrderNo stands in keys without leading zeros, which no number codec writes.
-type OrderNo int
-
-func (n OrderNo) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(n), 10), nil }
-
-func (n *OrderNo) UnmarshalText(text []byte) error {
-	i, err := strconv.Atoi(string(text))
-	*n = OrderNo(i)
-	return err
-}
-
 // Order rows have a type attribute; versions begin with the first update that is made here.
 type Order struct {
 	Customer string    `dynamo:"-"`
-	No       OrderNo   `dynamo:"-"`
+	No       int       `dynamo:"-"`
 	Total    int64     `dynamo:"total"`
 	Placed   time.Time `dynamo:"placed,unixtime"`
 	Version  int64     `dynamo:"version"`
@@ -65,10 +54,10 @@ type Order struct {
 
 // Line rows have no type attribute; a key in the hierarchy below an order's is all their type.
 type Line struct {
-	Customer string  `dynamo:"-"`
-	Order    OrderNo `dynamo:"-"`
-	No       uint    `dynamo:"-"`
-	SKU      string  `dynamo:"sku"`
+	Customer string `dynamo:"-"`
+	Order    int    `dynamo:"-"`
+	No       uint   `dynamo:"-"`
+	SKU      string `dynamo:"sku"`
 }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
@@ -245,14 +234,14 @@ func TestReading_ChangesNothing(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, Order{Customer: "7", No: 10, Total: 200, Placed: placed, Expires: never}, withUTC(o))
 
-		var numbers []OrderNo
+		var numbers []int
 		for o, err := range a.orders.Query(t.Context(), keys.Values{"customer": "7"}) {
 			require.NoError(t, err)
 			numbers = append(numbers, o.No)
 		}
-		assert.Equal(t, []OrderNo{10, 8, 9}, numbers, "in the order of the bytes that the other program wrote, lines left out")
+		assert.Equal(t, []int{10, 8, 9}, numbers, "in the order of the bytes that the other program wrote, lines left out")
 		var lines []Line
-		for l, err := range a.lines.Query(t.Context(), keys.Values{"customer": "7", "order": OrderNo(9)}) {
+		for l, err := range a.lines.Query(t.Context(), keys.Values{"customer": "7", "order": 9}) {
 			require.NoError(t, err)
 			lines = append(lines, l)
 		}
@@ -462,7 +451,7 @@ func TestAdoptedTable_ReadsTheSameWithRowsOfTheToolkit(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		a := adopt(t, e)
 		ctx := t.Context()
-		for _, no := range []OrderNo{1, 2} {
+		for _, no := range []int{1, 2} {
 			_, err := a.orders.Create(ctx, Order{Customer: "8", No: no, Placed: placed})
 			require.NoError(t, err)
 		}
