@@ -167,7 +167,8 @@ func (k *rowKeys) ambiguous(o *rowKeys) error {
 	case toolkit.Has(o.typ):
 		text += fmt.Sprintf(narrow, k.typ)
 	case k.match == nil && o.match == nil:
-		text += ": a Match in both specifications can tell their rows apart, such as HasAttr in one and Not(HasAttr) in the other, or a KeyPart in each"
+		text += ": a Match in both specifications can tell their rows apart: HasAttr in one and Not(HasAttr) in the other, a KeyPart in each, " +
+			"or AttrEquals of the type attribute and the own type in each, if no row lacks it"
 	default:
 		text += fmt.Sprintf(": one row could be both, by Match %s here and %s there: Not of the one rule, in the other specification, tells them apart", k.match, o.match)
 	}

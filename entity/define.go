@@ -500,7 +500,8 @@ func (c *compiler) attributes() {
 			delete(taken, f.attr)
 		}
 	}
-	taken[s.PK], taken[s.SK], taken[s.Type] = "partition key", "sort key", "type"
+	const inKey = `: tag the field "-", and name it in the key's template`
+	taken[s.PK], taken[s.SK], taken[s.Type] = "partition key"+inKey, "sort key"+inKey, "type: leave the field out"
 	if c.plan.version != nil {
 		taken[s.Version] = "version"
 	}

@@ -76,8 +76,8 @@ func TestDefine_ListsEveryProblemAtOnce(t *testing.T) {
 		`Indexes[4].PK: attribute "PK" is a key of the table: leave this empty`,
 		"Indexes[5].SK: ",
 		`fields A and B are both attribute "same"`,
-		`field Type: attribute "_t" is the table's type`,
-		`field Key: attribute "PK" is the table's partition key`,
+		`field Type: attribute "_t" is the table's type: leave the field out`,
+		`field Key: attribute "PK" is the table's partition key: tag the field "-", and name it in the key's template`,
 		`Indexes[1].PK: attribute "g1pk" is that of field Index: leave this empty`,
 		"chan int",
 	} {

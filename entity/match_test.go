@@ -154,7 +154,8 @@ func TestMatch_DefineRefusesWhatCannotBeTold(t *testing.T) {
 	require.NoError(t, err)
 	_, err = entity.Define(tbl, entity.Spec[row]{Type: "customer", PK: "{id}", SK: "{sub}"})
 	require.EqualError(t, err, `entity: define "customer": PK "{id}" with SK "{sub}" could be the key of a "order", whose templates are "{id}" and "ORDER": `+
-		`a Match in both specifications can tell their rows apart, such as HasAttr in one and Not(HasAttr) in the other, or a KeyPart in each`)
+		`a Match in both specifications can tell their rows apart: HasAttr in one and Not(HasAttr) in the other, a KeyPart in each, `+
+		`or AttrEquals of the type attribute and the own type in each, if no row lacks it`)
 	_, err = entity.Define(tbl, entity.Spec[row]{Type: "customer", PK: "{id}", SK: "{sub}", Match: has("title")})
 	require.ErrorContains(t, err, `one row could be both, by Match HasAttr("title") here and none there`)
 	_, err = entity.Define(tbl, entity.Spec[row]{Type: "customer", PK: "{id}", SK: "{sub}", Match: not(part("sub", "ORDER"))})
