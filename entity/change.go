@@ -107,6 +107,11 @@ func (e *core) stampUpdate(u *update) (err error) {
 	return err
 }
 
+// keyChange is the error for a change of a field of the row's own key.
+func keyChange(name string) error {
+	return fmt.Errorf("%w: %q is part of the key: delete the row and create another one, in a transaction", ErrInvalid, name)
+}
+
 func (p *plan) resolveChange(c Change) (r resolved, err error) {
 	f := resolve(p.fields, c.name)
 	if f == nil {
@@ -116,7 +121,7 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 		return r, fmt.Errorf("%w: %q is maintained by the entity", ErrInvalid, c.name)
 	}
 	if p.inKey(f) {
-		return r, fmt.Errorf("%w: %q is part of the key", ErrInvalid, c.name)
+		return r, keyChange(c.name)
 	}
 	r = resolved{field: f, verb: c.verb, attr: p.attrOf(f)}
 	if r.attr == "" {

@@ -137,7 +137,7 @@ func (e *core) checkModified(was, is reflect.Value) error {
 	for _, k := range []*keyPlan{&p.pk, &p.sk} {
 		for _, f := range k.refs {
 			if !sameKeyValue(f.of(was), f.of(is)) {
-				return fmt.Errorf("%w: %q is part of the key", ErrInvalid, f.goName)
+				return keyChange(f.goName)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -182,5 +183,34 @@ func TestUpdate_ARowWithoutAVersionIsGuardedByHavingNone(t *testing.T) {
 		row := f.row(t, orders.Key(key))
 		assert.Equal(t, "shop/BIG#acme", text(row, "g2pk"))
 		assertKeysFit(t, orders, row)
+	})
+}
+
+// A status in the sort key is frequent in tables of other programs. A row with another status is another row.
+func TestUpdate_OfTheKeyIsRefusedWithTheRemedy(t *testing.T) {
+	type item struct {
+		Customer string `dynamo:"-"`
+		Status   string `dynamo:"-"`
+		SKU      string `dynamo:"sku"`
+		Version  int64  `dynamo:"version"`
+	}
+	const remedy = `"Status" is part of the key: delete the row and create another one, in a transaction`
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		ctx := t.Context()
+		items := define(t, f.Table, entity.Spec[item]{Type: "Item", PK: "CART#{customer}", SK: "{status}#{sku}", Version: "version"})
+		saved, err := items.Create(ctx, item{Customer: "ann", Status: "saved", SKU: "7"})
+		require.NoError(t, err)
+		_, err = items.Update(ctx, saved, entity.Set("Status", "active"))
+		require.ErrorIs(t, err, entity.ErrInvalid)
+		require.ErrorContains(t, err, remedy)
+		_, err = items.Modify(ctx, saved, func(i *item) error { i.Status = "active"; return nil })
+		require.ErrorContains(t, err, remedy)
+
+		active := saved
+		active.Status, active.Version = "active", 0
+		require.NoError(t, f.Write(ctx, items.DeleteOp(saved), items.CreateOp(active)))
+		active.Version = 1
+		assert.Equal(t, []item{active}, collect(t, items.Query(ctx, keys.Values{"customer": "ann"})))
 	})
 }
