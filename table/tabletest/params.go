@@ -115,12 +115,12 @@ func readNames(in *fields, env *expr.Env) (size int, _ error) {
 	if len(members) == 0 {
 		return 0, invalid("ExpressionAttributeNames must not be empty")
 	}
+	if err := checkPlaceholders("ExpressionAttributeNames", members, '#'); err != nil {
+		return 0, err
+	}
 	env.Names = make(map[string]string, len(members))
 	for i := range members {
 		m := &members[i]
-		if err := checkPlaceholder("ExpressionAttributeNames", m.Name, '#'); err != nil {
-			return 0, err
-		}
 		if m.Value.Kind != jsontree.String {
 			in.wrong(&m.Value)
 			return 0, in.err
@@ -146,12 +146,12 @@ func readValues(in *fields, env *expr.Env) (size int, _ error) {
 	if len(members) == 0 {
 		return 0, invalid("ExpressionAttributeValues must not be empty")
 	}
+	if err := checkPlaceholders("ExpressionAttributeValues", members, ':'); err != nil {
+		return 0, err
+	}
 	env.Values = make(map[string]*attr.Value, len(members))
 	for i := range members {
 		m := &members[i]
-		if err := checkPlaceholder("ExpressionAttributeValues", m.Name, ':'); err != nil {
-			return 0, err
-		}
 		v, err := attr.Decode(&m.Value)
 		if err != nil {
 			if api := asAPI(err); api.code == codeValidation {
@@ -166,6 +166,16 @@ func readValues(in *fields, env *expr.Env) (size int, _ error) {
 		return 0, invalid("ExpressionAttributeValues exceeds max size")
 	}
 	return size, nil
+}
+
+// checkPlaceholders checks all placeholders. The service does so before it looks at any name or value.
+func checkPlaceholders(param string, members []jsontree.Member, first byte) error {
+	for i := range members {
+		if err := checkPlaceholder(param, members[i].Name, first); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkPlaceholder(param, name string, first byte) error {

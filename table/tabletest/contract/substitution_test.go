@@ -69,3 +69,14 @@ func TestSubstitutions_HaveLimits(t *testing.T) {
 		require.Empty(tb, tb.get("i"))
 	})
 }
+
+// The service checks all placeholders before any name or value.
+func TestSubstitutions_ArePlaceholdersFirst(t *testing.T) {
+	onTable(t, func(tb table) {
+		update := func(member string) error {
+			return tb.raw("UpdateItem", `{"TableName":"TABLE","Key":{"pk":{"S":"p"},"sk":{"S":"i"}},"UpdateExpression":"SET a = :b",`+member+`}`)
+		}
+		tb.refused(update(`"ExpressionAttributeNames":{"#a":"","b":"c"}`), `ExpressionAttributeNames contains invalid key: Syntax error; key: "b"`)
+		tb.refused(update(`"ExpressionAttributeValues":{":b":{},"b":{"S":"c"}}`), `ExpressionAttributeValues contains invalid key: Syntax error; key: "b"`)
+	})
+}
