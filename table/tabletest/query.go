@@ -60,13 +60,11 @@ func query(c *call) ([]byte, error) {
 // readQuery reads the parts that need no table, and returns the key condition.
 func (p *page) readQuery() ([]expr.KeyTerm, error) {
 	in := &p.c.in
-	if in.has("KeyConditions") && in.has("KeyConditionExpression") && in.text("KeyConditionExpression") == "" && in.err == nil {
-		_, err := expr.ParseKeyCondition("", &expr.Env{})
-		return nil, within("KeyConditionExpression", err)
+	older := []string{"AttributesToGet", "QueryFilter", "ConditionalOperator"}
+	if in.has("KeyConditionExpression") { // the service allows KeyConditions beside the other expressions
+		older = append(older, "KeyConditions")
 	}
-	if err := refuseMixed(in,
-		[]string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"},
-		[]string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}); err != nil && !onlyKeyConditions(in) {
+	if err := refuseMixed(in, older, []string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}); err != nil {
 		return nil, err
 	}
 	if err := checkUsers(in, []string{"FilterExpression", "KeyConditionExpression", "ProjectionExpression"}); err != nil {
@@ -117,12 +115,6 @@ func (p *page) readTerms() ([]expr.KeyTerm, error) {
 	return nil, invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 }
 
-// onlyKeyConditions reports whether KeyConditions is the only older parameter. The service allows it beside other expressions.
-func onlyKeyConditions(in *fields) bool {
-	return in.has("KeyConditions") && !in.has("KeyConditionExpression") &&
-		len(given(in, []string{"AttributesToGet", "QueryFilter", "ConditionalOperator"})) == 0
-}
-
 // keyTerms checks the terms against the key schema. It returns the partition and the range of sort keys.
 func (p *page) keyTerms(terms []expr.KeyTerm) (string, keyRange, error) {
 	keys, check := p.keys(), p.checkPair
@@ -136,9 +128,6 @@ func (p *page) keyTerms(terms []expr.KeyTerm) (string, keyRange, error) {
 	}
 	conditions := make(map[string]expr.KeyTerm, len(terms))
 	for _, t := range terms {
-		if t.Op == 0 {
-			return "", keyRange{}, invalid("Attempted conditional constraint is not an indexable operation")
-		}
 		conditions[t.Name] = t
 	}
 	if err := check(conditions); err != nil {
@@ -158,7 +147,7 @@ func (p *page) checkPair(conditions map[string]expr.KeyTerm) error {
 	if !ok {
 		return errKeyElement(keys.hash()[0])
 	}
-	if err := checkTypes(keys.hash()[0], hash); err != nil {
+	if err := checkTerm(keys.hash()[0], hash); err != nil {
 		return err
 	}
 	if hash.Op != expr.KeyEq {
@@ -194,7 +183,7 @@ func (p *page) checkOperands(attrs []keyAttr, conditions map[string]expr.KeyTerm
 		if !ok {
 			continue
 		}
-		if err := checkTypes(a, t); err != nil {
+		if err := checkTerm(a, t); err != nil {
 			return err
 		}
 		for _, v := range t.Values {
@@ -209,7 +198,11 @@ func (p *page) checkOperands(attrs []keyAttr, conditions map[string]expr.KeyTerm
 	return nil
 }
 
-func checkTypes(a keyAttr, t expr.KeyTerm) error {
+// checkTerm checks the operator and the operands' types of the condition on a key attribute.
+func checkTerm(a keyAttr, t expr.KeyTerm) error {
+	if t.Op == 0 {
+		return invalid("Attempted conditional constraint is not an indexable operation")
+	}
 	for _, v := range t.Values {
 		if v.Kind != a.kind || t.Op == expr.KeyBeginsWith && v.Kind == attr.N {
 			return parameter("Condition parameter type does not match schema type")

@@ -106,6 +106,28 @@ func TestKeyConditions_WithoutAValueAreRefused(t *testing.T) {
 	}
 }
 
+// Which attributes have conditions is checked before the conditions.
+func TestKeyConditions_AreOnTheKeyFirst(t *testing.T) {
+	onTable(t, func(tb table) {
+		eq := types.Condition{ComparisonOperator: types.ComparisonOperatorEq, AttributeValueList: []types.AttributeValue{value("p")}}
+		in := types.Condition{ComparisonOperator: types.ComparisonOperatorIn, AttributeValueList: []types.AttributeValue{value("p")}}
+		for _, tc := range []struct {
+			name       string
+			index      *string
+			conditions map[string]types.Condition
+			text       string
+		}{
+			{"no key", nil, map[string]types.Condition{"x": in}, "Query condition missed key schema element: pk | Query condition missed key schema element"},
+			{"another attribute", nil, map[string]types.Condition{"pk": eq, "x": in}, "Query condition missed key schema element: sk | Query condition missed key schema element"},
+			{"a key of one attribute", ptr("keys"), map[string]types.Condition{"gpk": eq, "x": in}, "Query key condition not supported"},
+			{"sort key", nil, map[string]types.Condition{"pk": eq, "sk": in}, "Attempted conditional constraint is not an indexable operation"},
+		} {
+			_, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, IndexName: tc.index, KeyConditions: tc.conditions})
+			tb.refused(err, tc.text)
+		}
+	})
+}
+
 func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
 
 func TestExpected_RefusesBadConditions(t *testing.T) {

@@ -39,3 +39,18 @@ func TestConditionalOperator_NeedsTwoConditions(t *testing.T) {
 		tb.refused(err, none)
 	})
 }
+
+// KeyConditions can stand beside all expressions but KeyConditionExpression.
+func TestQuery_NamesKeyConditionsOnlyBesideTheirExpression(t *testing.T) {
+	const mixed = "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: "
+	onTable(t, func(tb table) {
+		query := func(rest string) error {
+			return tb.raw("Query", `{"TableName":"TABLE","KeyConditions":{"pk":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"p"}]}},`+rest+`}`)
+		}
+		require.NoError(tb, query(`"FilterExpression":"attribute_exists(a)"`))
+		tb.refused(query(`"QueryFilter":{"a":{"ComparisonOperator":"NULL"}},"FilterExpression":"attribute_exists(a)"`), mixed+"{QueryFilter} Expression parameters: {FilterExpression}")
+		tb.refused(query(`"AttributesToGet":["a"],"ProjectionExpression":"a"`), mixed+"{AttributesToGet} Expression parameters: {ProjectionExpression}")
+		tb.refused(query(`"QueryFilter":{"a":{"ComparisonOperator":"NULL"}},"KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"p"}}`),
+			mixed+"{QueryFilter, KeyConditions} Expression parameters: {KeyConditionExpression}")
+	})
+}
