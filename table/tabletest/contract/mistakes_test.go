@@ -30,6 +30,8 @@ func TestUpdate_WithSeveralMistakesNamesTheServicesFirst(t *testing.T) {
 		for _, tc := range []struct{ update, text string }{
 			{"SET a = size(b), c = ((b))", parentheses},
 			{"SET a = ((b)) SET b = c", parentheses},
+			{"SET a = b + ((c)) d", parentheses},
+			{"SET a = b, d SET b = ((c))", `Syntax error; token: "SET", near: "d SET b"`},
 			{"SET a = :s SET abort = :s", reserved + "abort"},
 			{"SET a = whatever(:s) SET b = :s", unknown + "whatever"},
 			{"SET a = size(b) SET c = :s", elsewhere},
@@ -72,6 +74,12 @@ func TestCondition_WithSeveralMistakesNamesTheServicesFirst(t *testing.T) {
 		for _, tc := range []struct{ condition, text string }{
 			{"a > whatever((:n), ((a)))", parentheses},
 			{"if_not_exists(a, ((b))) = :n", parentheses},
+			{"a BETWEEN (((b)).c) AND c", parentheses},
+			{"a > ((b)) AND", parentheses},
+			{"((a = b)) x", parentheses},
+			{"(a > ((b)) x", parentheses},
+			{"((a)).b = c", `Syntax error; token: ".", near: ").b"`},
+			{"a > ((b) c)", `Syntax error; token: "c", near: ") c)"`},
 			{"a = b AND attribute_exists((views), (#a)) > b", misplaced + "attribute_exists"},
 			{"size(attribute_exists(a))", misplaced + "size"},
 			{"size(contains(a, b)) > a", misplaced + "contains"},

@@ -56,26 +56,8 @@ type binder struct {
 	operators int
 }
 
-// check checks what an expression says without its placeholders: first its parentheses, then its words and functions.
-func (b *binder) check(roots ...*node) error {
-	if err := parentheses(roots); err != nil {
-		return err
-	}
-	return b.words(roots)
-}
-
-func parentheses(roots []*node) error {
-	if slices.ContainsFunc(roots, (*node).redundant) {
-		return attr.InvalidError("The expression has redundant parentheses;")
-	}
-	return nil
-}
-
-func (n *node) redundant() bool {
-	return n.op == opParen && n.args[0].op == opParen || slices.ContainsFunc(n.args, (*node).redundant)
-}
-
-func (b *binder) words(roots []*node) error {
+// words checks what expressions say without their placeholders: words and functions.
+func (b *binder) words(roots ...*node) error {
 	for _, n := range roots {
 		if err := b.word(n, b.root); err != nil {
 			return err

@@ -17,7 +17,7 @@ func ParseCondition(src string, env *Env) (*Condition, error) {
 		return nil, err
 	}
 	b := binder{env: env, root: asCondition}
-	if err := b.check(n); err != nil {
+	if err := b.words(n); err != nil {
 		return nil, err
 	}
 	if err := b.resolve(n); err != nil {

@@ -1,6 +1,10 @@
 package expr
 
-import "github.com/mortise-go/mortise/table/tabletest/internal/attr"
+import (
+	"slices"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+)
 
 type op uint8
 
@@ -136,4 +140,17 @@ func (n *node) isOperand() bool {
 		return true
 	}
 	return false
+}
+
+// parentheses refuses parentheses around parentheses. The service does so as soon as it has read an operand or a condition, before it reads
+// on.
+func (n *node) parentheses() error {
+	if n.redundant() {
+		return attr.InvalidError("The expression has redundant parentheses;")
+	}
+	return nil
+}
+
+func (n *node) redundant() bool {
+	return n.op == opParen && n.args[0].op == opParen || slices.ContainsFunc(n.args, (*node).redundant)
 }

@@ -107,14 +107,17 @@ func (p *parser) not() (*node, error) {
 
 // condition parses a comparison, a function, or an expression in parentheses. The result can still be a bare operand.
 func (p *parser) condition() (*node, error) {
-	left, err := p.primary()
+	n, err := p.primary()
+	if err == nil && n.isOperand() {
+		n, err = p.comparison(n)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !left.isOperand() {
-		return left, nil
+	if b := n.bare().op; b == opPath || b == opValue {
+		return n, nil
 	}
-	return p.comparison(left)
+	return n, n.parentheses()
 }
 
 func (p *parser) comparison(left *node) (*node, error) {
@@ -252,7 +255,8 @@ func (p *parser) operand() (*node, error) {
 		if _, err := p.expect(tokClose); err != nil {
 			return nil, err
 		}
-		return &node{op: opParen, args: []*node{inner}}, nil
+		n := &node{op: opParen, args: []*node{inner}}
+		return n, n.parentheses()
 	case tokValueRef:
 		t := p.next()
 		return &node{op: opValue, name: p.text(t)}, nil

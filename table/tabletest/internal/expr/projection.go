@@ -41,7 +41,7 @@ func ParseProjection(src string, env *Env) (*Projection, error) {
 		return nil, p.syntaxError()
 	}
 	b := binder{env: env}
-	if err := b.check(nodes...); err != nil {
+	if err := b.words(nodes...); err != nil {
 		return nil, err
 	}
 	paths, err := b.resolvePaths(nodes)

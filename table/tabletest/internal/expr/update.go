@@ -113,14 +113,9 @@ func (p *parser) clauses() ([]clause, error) {
 
 // clauses checks the words of one clause after the other, and after each one that it is the first of its kind.
 func (b *binder) clauses(list []clause) error {
-	for _, c := range list {
-		if err := parentheses(c.nodes()); err != nil {
-			return err
-		}
-	}
 	seen := [sectionCount]bool{}
 	for _, c := range list {
-		if err := b.words(c.nodes()); err != nil {
+		if err := b.words(c.nodes()...); err != nil {
 			return err
 		}
 		if seen[c.section] {
@@ -192,6 +187,9 @@ func (p *parser) actions(section int) ([]action, error) {
 				return nil, err
 			}
 			if a.operand, err = p.setValue(); err != nil {
+				return nil, err
+			}
+			if err := a.operand.parentheses(); err != nil {
 				return nil, err
 			}
 		case sectionAdd, sectionDelete:
