@@ -335,7 +335,16 @@ func (l *legacyUpdate) next(t *table, before, key attr.Item) (attr.Item, error) 
 			item[u.name] = v
 		}
 	}
-	return item, t.checkUpdated(item)
+	return item, t.checkUpdated(item, l.kindOf)
+}
+
+func (l *legacyUpdate) kindOf(name string) attr.Kind {
+	for _, u := range l.updates {
+		if u.name == name && u.value != nil {
+			return u.value.Kind
+		}
+	}
+	return 0
 }
 
 // onlyDeletes reports whether there are actions and all of them delete. Then no item is created; without any action, one is.

@@ -135,7 +135,14 @@ func (p updating) next(t *table, before, key attr.Item) (attr.Item, error) {
 	if err != nil || after == nil {
 		return nil, err
 	}
-	return after, t.checkUpdated(after)
+	return after, t.checkUpdated(after, p.kindOf)
+}
+
+func (p updating) kindOf(name string) attr.Kind {
+	if p.u == nil {
+		return 0
+	}
+	return p.u.KindOf(name)
 }
 
 func (p updating) targets() []expr.Path {
@@ -145,15 +152,28 @@ func (p updating) targets() []expr.Path {
 	return p.u.Targets()
 }
 
-// checkUpdated validates an item after an update.
-func (t *table) checkUpdated(item attr.Item) error {
+// checkUpdated validates an item after an update. kindOf returns the type that the request gives an attribute, or 0 if it depends on the item.
+// In that case the error is about the update as a whole, even if it does not touch the attribute: the item can be older than the index.
+func (t *table) checkUpdated(item attr.Item, kindOf func(name string) attr.Kind) error {
 	for _, x := range t.indexes {
 		for _, a := range x.keys.attrs() {
 			v, ok := item[a.name]
-			if ok && emptyNoun(v) != "" {
+			if !ok {
+				continue
+			}
+			if emptyNoun(v) != "" {
 				e := invalid("One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value.", emptyNoun(v))
 				e.whole = true
 				return e
+			}
+			if kindOf(a.name) != 0 || t.keys.has(a.name) {
+				continue
+			}
+			if v.Kind != a.kind {
+				return mismatch("The update expression attempted to update the secondary index key to unsupported type")
+			}
+			if v.Size() > x.maxKey(a) {
+				return mismatch("The update expression attempted to update the secondary index key beyond allowed size limits")
 			}
 		}
 		if err := x.checkItem(item); err != nil {

@@ -208,16 +208,7 @@ func TestBackfill_LeavesOutWhatIsNoKey(t *testing.T) {
 		for sk, v := range map[string]any{"good": "red", "empty": "", "long": strings.Repeat("x", 2049), "number": 1, "longest": strings.Repeat("x", 2048)} {
 			tb.put(sk, document{"color": v})
 		}
-		_, err := tb.UpdateTable(tb.ctx(), &dynamodb.UpdateTableInput{
-			TableName:            tb.name,
-			AttributeDefinitions: append(createInput(*tb.name).AttributeDefinitions, types.AttributeDefinition{AttributeName: ptr("color"), AttributeType: types.ScalarAttributeTypeS}),
-			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
-				IndexName: ptr("colors"), KeySchema: []types.KeySchemaElement{{AttributeName: ptr("color"), KeyType: types.KeyTypeHash}},
-				Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
-			}}},
-		})
-		require.NoError(tb, err)
-		tb.awaitIndex("colors", true)
+		tb.addColors()
 		out, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, IndexName: ptr("colors")})
 		require.NoError(tb, err)
 		want := []string{"good", "longest"}
@@ -227,6 +218,21 @@ func TestBackfill_LeavesOutWhatIsNoKey(t *testing.T) {
 		}
 		assert.ElementsMatch(tb, want, sortKeys(out.Items))
 	})
+}
+
+// addColors adds a global index of the attribute color to the table.
+func (tb table) addColors() {
+	tb.Helper()
+	_, err := tb.UpdateTable(tb.ctx(), &dynamodb.UpdateTableInput{
+		TableName:            tb.name,
+		AttributeDefinitions: append(createInput(*tb.name).AttributeDefinitions, types.AttributeDefinition{AttributeName: ptr("color"), AttributeType: types.ScalarAttributeTypeS}),
+		GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
+			IndexName: ptr("colors"), KeySchema: []types.KeySchemaElement{{AttributeName: ptr("color"), KeyType: types.KeyTypeHash}},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+		}}},
+	})
+	require.NoError(tb, err)
+	tb.awaitIndex("colors", true)
 }
 
 // A scan reads every physical partition, and rounds up in each. A new table

@@ -4,8 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -31,5 +33,76 @@ func TestUpdate_WithoutExpressionChecksTheKeysOfIndexes(t *testing.T) {
 		_, cleanup := tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: &name})
 		require.NoError(tb, cleanup)
 		tb.exactly(err, "ValidationException", "One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size limit of 1024 bytes", "Size limit exceeded")
+	})
+}
+
+const (
+	unsupportedType = "The update expression attempted to update the secondary index key to unsupported type"
+	beyondLimits    = "The update expression attempted to update the secondary index key beyond allowed size limits"
+)
+
+// The service names an index only for a type that the request tells. These texts are in the documentation of
+// TransactionCanceledException, and dynalite's tests tell when.
+func TestUpdate_OfAnIndexKeyToAnotherType(t *testing.T) {
+	const named = "One or more parameter values were invalid: Type mismatch for Index Key gpk Expected: S Actual: N IndexName: gsi"
+	onTable(t, func(tb table) {
+		tb.put("i", document{"n": 1, "m": document{"n": 1}, "lengthy": strings.Repeat("x", 2049)})
+		for _, tc := range []struct {
+			update  string
+			values  document
+			service string
+			local   string
+		}{
+			{"SET gpk = :v", document{"v": 1}, named, indexKeyMismatch},
+			{"SET gpk = n + :v", document{"v": 1}, named, indexKeyMismatch},
+			{"ADD gpk :v", document{"v": 1}, named, indexKeyMismatch},
+			{"SET gpk = n", nil, unsupportedType, indexKeyMismatch},
+			{"SET gpk = m.n", nil, unsupportedType, indexKeyMismatch},
+			{"SET gpk = m", nil, unsupportedType, "Invalid attribute value type"},
+			{"SET gpk = if_not_exists(n, :v)", document{"v": "s"}, unsupportedType, indexKeyMismatch},
+			{"SET gpk = lengthy", nil, beyondLimits, "Size limit exceeded"},
+		} {
+			_, err := tb.UpdateItem(tb.ctx(), &dynamodb.UpdateItemInput{TableName: tb.name, Key: key("i"), UpdateExpression: &tc.update, ExpressionAttributeValues: values(tc.values)})
+			tb.exactly(err, "ValidationException", tc.service, tc.local)
+		}
+	})
+}
+
+const indexKeyMismatch = "One or more parameter values were invalid: Type mismatch for Index Key"
+
+// An item that was there before the index cannot be updated until its attribute
+// fits the index. The error does not tell the attribute.
+func TestUpdate_OfAnItemThatDoesNotFitALaterIndex(t *testing.T) {
+	onTable(t, func(tb table) {
+		for sk, v := range map[string]any{"number": 1, "long": strings.Repeat("x", 2049)} {
+			tb.put(sk, document{"color": v})
+		}
+		if !tb.local() { // which never completes the index if it finds a NULL
+			tb.put("null", document{"color": nil})
+		}
+		tb.addColors()
+		for _, tc := range []struct{ sk, service, local string }{
+			{"null", unsupportedType, ""},
+			{"number", unsupportedType, indexKeyMismatch},
+			{"long", beyondLimits, "Size limit exceeded"},
+		} {
+			if tb.local() && tc.local == "" {
+				continue
+			}
+			update := func(expression string) error {
+				_, err := tb.UpdateItem(tb.ctx(), &dynamodb.UpdateItemInput{
+					TableName: tb.name, Key: key(tc.sk), UpdateExpression: &expression, ExpressionAttributeValues: values(document{"v": "x"}),
+				})
+				return err
+			}
+			tb.exactly(update("SET a = :v"), "ValidationException", tc.service, tc.local)
+			if !tb.local() { // which refuses the request for some of them
+				_, err := tb.transact("", tb.txSet(tc.sk, 1, ""))
+				_, reasons := cancelled(tb, err)
+				assert.Equal(tb, tc.service, aws.ToString(reasons[0].Message))
+			}
+			require.NoError(tb, update("SET a = :v, color = :v"), tc.sk)
+			require.NoError(tb, update("SET a = :v"), tc.sk)
+		}
 	})
 }

@@ -250,6 +250,30 @@ func wrongUpdateType(name string, k attr.Kind) error {
 // Targets returns the paths that the update changes, in the order of the text.
 func (u *Update) Targets() []Path { return u.paths }
 
+// KindOf returns the type of the value that the update gives a top-level attribute, or 0 if it gives none or one that depends on the item.
+func (u *Update) KindOf(name string) attr.Kind {
+	for _, list := range [][]action{u.sets, u.adds} {
+		for _, a := range list {
+			if len(a.target.path) == 1 && a.target.path[0].Name == name {
+				return resultKind(a.operand)
+			}
+		}
+	}
+	return 0
+}
+
+// resultKind is like kindOf, but for a value of SET, the type of which is also known if it is a sum, a difference or a list.
+func resultKind(n *node) attr.Kind {
+	n = n.bare()
+	switch {
+	case n.op == opPlus, n.op == opMinus:
+		return attr.N
+	case n.op == opFunc && n.fn == fnListAppend:
+		return attr.L
+	}
+	return kindOf(n)
+}
+
 // Paths calls yield with every path that the update changes or reads.
 func (u *Update) Paths(yield func(Path)) {
 	for _, list := range [][]action{u.sets, u.removes, u.adds, u.deletes} {
