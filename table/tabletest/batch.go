@@ -18,6 +18,12 @@ type placed struct {
 	place rowKey
 }
 
+// physical identifies a physical partition among all tables.
+type physical struct {
+	t      *table
+	number int
+}
+
 func errDuplicateKeys() error { return invalid("Provided list of item keys contains duplicates") }
 
 type batchPart struct {
@@ -44,6 +50,7 @@ func batchGetItem(c *call) ([]byte, error) {
 	used := map[*table]*usage{}
 	var order []*table
 	size, taken := 0, 0
+	read := map[physical]int{} // bytes
 	answers := make([][]attr.Item, len(parts))
 	rest := make([][]*jsontree.Node, len(parts))
 	for i, p := range parts {
@@ -51,17 +58,26 @@ func batchGetItem(c *call) ([]byte, error) {
 		used[p.t] = u
 		order = append(order, p.t)
 		for j, g := range p.gets {
-			if c.unprocessed > 0 && taken >= c.unprocessed || size >= maxBatchBytes {
+			if c.unprocessed > 0 && taken >= c.unprocessed {
 				rest[i] = append(rest[i], p.raw[j])
 				continue
 			}
-			taken++
 			r := c.read(p.t, g.place, p.cons)
 			bytes := 0
 			if r != nil {
 				bytes = r.size
+			}
+			at := physical{p.t, p.t.partitions().of(g.place)}
+			if read[at] >= maxPage || size+bytes > maxBatchBytes {
+				rest[i] = append(rest[i], p.raw[j])
+				u.table += readUnits(0, p.cons) // the service charges the minimum for a key that it leaves out
+				continue
+			}
+			taken++
+			if r != nil {
 				answers[i] = append(answers[i], g.pick(r.item))
 			}
+			read[at] += bytes
 			size += bytes
 			u.table += readUnits(bytes, p.cons)
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
 )
 
-// maxPage is the number of bytes of items after which a Query or Scan ends the page.
+// maxPage is the number of bytes of items after which a Query or Scan ends the page, and a BatchGetItem reads no more from a physical
+// partition.
 const maxPage = 1 << 20
 
 // Values of Select.

@@ -106,7 +106,7 @@ func (p *page) scan(seg segment) []byte {
 		}
 		return seg.of(r.rowKey) >= seg.number
 	})
-	parts := p.partitions()
+	parts := p.t.partitions()
 	p.at, _ = seg.within(parts)
 	if p.start != nil {
 		p.at = parts.of(start)
@@ -128,10 +128,10 @@ func (p *page) scan(seg segment) []byte {
 // newPartitions is the number of physical partitions of a new on-demand table, and of each of its indexes.
 const newPartitions = 4
 
-// partitions divides the rows among the physical partitions of a table or an index: each partition is a segment. A local index shares
-// the partitions of its table.
-func (p *page) partitions() segment {
-	if p.t.onDemand {
+// partitions divides the rows among the physical partitions of a table or of one of its indexes: each partition is a segment. A local index
+// shares the partitions of its table.
+func (t *table) partitions() segment {
+	if t.onDemand {
 		return segment{total: newPartitions}
 	}
 	return segment{total: 1}

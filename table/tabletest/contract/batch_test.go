@@ -2,8 +2,10 @@ package contract_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
@@ -72,6 +74,60 @@ func TestBatchGet_ReturnsWhatIsThere(t *testing.T) {
 		require.Len(tb, got, 2)
 		same(tb, item(document{"sk": "a", "x": 1}), got["a"])
 		same(tb, item(document{"sk": "b", "x": 3}), got["b"])
+	})
+}
+
+// The service reads no more from a physical partition after 1 MB, and charges the minimum for each key that it leaves out. DynamoDB Local
+// has no such limit.
+func TestBatchGet_ReadsAMegabyteOfAPartition(t *testing.T) {
+	onTable(t, func(tb table) {
+		keys := make([]map[string]types.AttributeValue, 5)
+		for i := range keys {
+			keys[i] = key(fmt.Sprint(i))
+			tb.put(fmt.Sprint(i), document{"x": strings.Repeat("x", 390_000)})
+		}
+		out, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{
+			RequestItems:           map[string]types.KeysAndAttributes{*tb.name: {Keys: keys, ConsistentRead: aws.Bool(true)}},
+			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		})
+		require.NoError(tb, err)
+		if tb.local() {
+			assert.Len(tb, out.Responses[*tb.name], len(keys))
+			return
+		}
+		assert.Len(tb, out.Responses[*tb.name], 3)
+		assert.Equal(tb, types.KeysAndAttributes{Keys: keys[3:], ConsistentRead: aws.Bool(true)}, out.UnprocessedKeys[*tb.name])
+		assert.InDelta(tb, 3*96+2*1, *out.ConsumedCapacity[0].CapacityUnits, 0)
+	})
+}
+
+func TestBatchGet_ReturnsAtMost16MB(t *testing.T) {
+	onTable(t, func(tb table) {
+		const tables, each = 15, 3 // less than 1 MB before the last item of each table
+		request := map[string]types.KeysAndAttributes{}
+		for i := range tables {
+			in := createInput(fmt.Sprint(*tb.name, "-", i))
+			in.AttributeDefinitions, in.GlobalSecondaryIndexes, in.LocalSecondaryIndexes = in.AttributeDefinitions[:2], nil, nil
+			tb.create(in)
+			one := table{T: tb.T, Client: tb.Client, engine: tb.engine, name: in.TableName}
+			part := types.KeysAndAttributes{}
+			for j := range each {
+				one.put(fmt.Sprint(j), document{"x": strings.Repeat("x", 390_000)})
+				part.Keys = append(part.Keys, key(fmt.Sprint(j)))
+			}
+			request[*in.TableName] = part
+		}
+		out, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: request})
+		require.NoError(tb, err)
+		got, left := 0, 0
+		for name := range request {
+			got += len(out.Responses[name])
+			left += len(out.UnprocessedKeys[name].Keys)
+			_, err := tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: &name})
+			require.NoError(tb, err)
+		}
+		assert.Equal(tb, (16<<20)/390_000, got)
+		assert.Equal(tb, tables*each, got+left)
 	})
 }
 
