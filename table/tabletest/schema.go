@@ -181,15 +181,15 @@ func (t *table) readIndexes(in *fields) error {
 
 // addIndex reads the rest of an index of a CreateTable and adds it to the table.
 func (t *table) addIndex(in *fields, x *index) error {
-	if err := x.readRest(in); err != nil {
-		return err
-	}
 	switch {
 	case !x.global && !x.keys.hasSort():
 		return parameter("Index KeySchema does not have a range key for index: %s", x.name)
 	case !x.global && !slices.Equal(x.keys.hash(), t.keys.hash()):
 		return parameter("Index KeySchema does not have the same leading hash key as table KeySchema for index: %s. index hash key: %s, table hash key: %s",
 			x.name, x.keys.hash()[0].name, t.keys.hash()[0].name)
+	}
+	if err := x.readRest(in); err != nil {
+		return err
 	}
 	if x.global {
 		if err := x.readCapacity(in, target{onDemand: t.onDemand, fresh: true}); err != nil {

@@ -42,6 +42,12 @@ func TestCreateTable_RefusesBadRequests(t *testing.T) {
 		},
 		{"a local index without a sort key of the table", request + `"AttributeDefinitions":[` + ab + `],` + onA + `,"LocalSecondaryIndexes":[` + index("one", onAB, all) + `]`, invalidParameter + "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex", ""},
 		{"a local index without a sort key", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[` + index("one", onA, all) + `]`, invalidParameter + "Index KeySchema does not have a range key for index: one", ""},
+		{"a local index without a sort key and a projection type", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[` + index("one", onA, `"Projection":{}`) + `]`, invalidParameter + "Index KeySchema does not have a range key for index: one", "Indexes must have a projection specified"},
+		{
+			"a local index on another partition key and without a projection type", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[` +
+				index("one", `"KeySchema":[{"AttributeName":"b","KeyType":"HASH"},{"AttributeName":"a","KeyType":"RANGE"}]`, `"Projection":{}`) + `]`,
+			invalidParameter + "Index KeySchema does not have the same leading hash key as table KeySchema for index: one. index hash key: b, table hash key: a", "Indexes must have a projection specified",
+		},
 		{
 			"a definition too many beside wrong indexes", request + `"AttributeDefinitions":[` + ab + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{}`) + `,` + index("one", onA, all+`,`+units) + `]`,
 			invalidParameter + "Some AttributeDefinitions are not used. AttributeDefinitions: [a, b], keys used: [a]", "Indexes must have a projection specified",
