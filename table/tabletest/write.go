@@ -1,6 +1,9 @@
 package tabletest
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
 )
@@ -155,7 +158,7 @@ func (p updating) targets() []expr.Path {
 // checkUpdated validates an item after an update. kindOf returns the type that the request gives an attribute, or 0 if it depends on the item.
 // In that case the error is about the update as a whole, even if it does not touch the attribute: the item can be older than the index.
 func (t *table) checkUpdated(item attr.Item, kindOf func(name string) attr.Kind) error {
-	for _, x := range t.indexes {
+	for _, x := range t.indexesByName() {
 		for _, a := range x.keys.attrs() {
 			v, ok := item[a.name]
 			if !ok {
@@ -184,6 +187,11 @@ func (t *table) checkUpdated(item attr.Item, kindOf func(name string) attr.Kind)
 		return invalid("Item size to update has exceeded the maximum allowed size")
 	}
 	return item.CheckDepth()
+}
+
+// indexesByName returns the indexes in the order in which an item is checked: of several that it does not fit, the service names the first.
+func (t *table) indexesByName() []*index {
+	return slices.SortedFunc(slices.Values(t.indexes), func(a, b *index) int { return strings.Compare(a.name, b.name) })
 }
 
 // storedSize returns the size to which the limit applies: the item and its entries in local indexes.
@@ -225,7 +233,7 @@ func (t *table) checkPut(item attr.Item) error {
 	if err := t.keys.checkItem(item); err != nil {
 		return err
 	}
-	for _, x := range t.indexes {
+	for _, x := range t.indexesByName() {
 		if err := x.checkItem(item); err != nil {
 			return err
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/engines"
 )
 
 // A partition key that is the sort key of an index has the limit of a sort
@@ -104,5 +106,26 @@ func TestUpdate_OfAnItemThatDoesNotFitALaterIndex(t *testing.T) {
 			require.NoError(tb, update("SET a = :v, color = :v"), tc.sk)
 			require.NoError(tb, update("SET a = :v"), tc.sk)
 		}
+	})
+}
+
+// Of several indexes with the attribute, the service names the first by name, whether it is global or local.
+func TestPut_NamesTheFirstIndexThatItDoesNotFit(t *testing.T) {
+	onTable(t, func(tb table) {
+		engines.Only(tb.T, engines.InProcess, "DynamoDB Local names no index, or the local one")
+		in := createInput(*tb.name + "-named")
+		in.AttributeDefinitions = append(in.AttributeDefinitions[:2:2], in.AttributeDefinitions[4]) // pk, sk, lsk
+		in.GlobalSecondaryIndexes = nil
+		for _, name := range []string{"zzz", "aaa", "bbb"} {
+			in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
+				IndexName: &name, KeySchema: []types.KeySchemaElement{{AttributeName: ptr("lsk"), KeyType: types.KeyTypeHash}},
+				Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+			})
+		}
+		tb.create(in)
+		_, err := tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: in.TableName, Item: keyed("i", document{"lsk": 1})})
+		tb.refused(err, "Type mismatch for Index Key lsk Expected: S Actual: N IndexName: aaa")
+		_, err = tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: in.TableName, Item: keyed("i", document{"lsk": ""})})
+		tb.refused(err, "IndexName: aaa, IndexKey: lsk")
 	})
 }
