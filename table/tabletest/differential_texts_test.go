@@ -65,6 +65,9 @@ func serviceTexts(compiled []compiledWording) func(_ any, tested, reference *ans
 		if (strings.HasPrefix(tested.Message, indexKeyMismatch) || tested.Message == updatedKeyMismatch) && reference.Message == "Invalid attribute value type" {
 			reference.Message = indexKeyMismatch // DynamoDB Local says the same of the table's keys
 		}
+		if tested.Message == "The provided key element does not match the schema" && reference.Message == "Type mismatch for attribute to update" {
+			reference.Message = tested.Message // of a start key
+		}
 		for _, a := range []*answer{tested, reference} {
 			reworded(&a.Message, compiled, &changed)
 			reasons, _ := a.Detail["CancellationReasons"].([]any)

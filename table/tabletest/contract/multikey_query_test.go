@@ -229,7 +229,7 @@ func TestStartKey_HasEveryAttributeOfTheIndex(t *testing.T) {
 		{"without a sort attribute", document{"r3": nil}, "", "'The provided starting key is invalid'"},
 		{"without the table's key", document{"sk": nil}, "", "'The provided starting key is invalid'"},
 		{"with another attribute", document{"x": "y"}, "", "'The provided starting key is invalid'"},
-		{"of another type", document{"r2": "1"}, "", "'The provided starting key is invalid: The provided key element does not match the schema | Type mismatch for attribute to update'"},
+		{"of another type", document{"r2": "1"}, "", "'The provided key element does not match the schema | Type mismatch for attribute to update'"},
 		{"with an empty attribute", document{"r1": ""}, "", "'The provided starting key is invalid: One or more parameter values are not valid.'"},
 		{"of another partition", document{"h2": 2}, "", "'The provided starting key is outside query boundaries based on provided conditions | The provided starting key does not match the range key predicate'"},
 		{"outside the range", nil, " AND r1 = :r AND r2 > :s", "'The provided starting key does not match the range key predicate'"},

@@ -11,8 +11,11 @@ import (
 // Where a query or a scan goes on has to be a key of the table and the index.
 func TestStartKey_ThatIsNoKeyIsRefused(t *testing.T) {
 	type d = document
-	in := "The provided starting key is invalid"
-	schema := in + ": The provided key element does not match the schema"
+	const (
+		in     = "The provided starting key is invalid"
+		schema = "The provided key element does not match the schema"
+		local  = "Type mismatch for attribute"
+	)
 	for _, tc := range []struct {
 		name           string
 		index          *string
@@ -21,10 +24,13 @@ func TestStartKey_ThatIsNoKeyIsRefused(t *testing.T) {
 	}{
 		{"half a key", nil, d{"pk": "p"}, in, "Exclusive Start Key must have same size"},
 		{"another attribute", nil, d{"pk": "p", "x": "y"}, in, in},
-		{"another type", nil, d{"pk": "p", "sk": 1}, schema, "Type mismatch for attribute"},
+		{"another type", nil, d{"pk": "p", "sk": 1}, schema, local},
 		{"another partition", nil, d{"pk": "q", "sk": "s"}, "The provided starting key is outside query boundaries based on provided conditions", "does not match the range key predicate"},
 		{"half a key of an index", ptr("lsi"), d{"pk": "p", "sk": "s"}, in, "Exclusive Start Key must have same size"},
 		{"another attribute of an index", ptr("lsi"), d{"pk": "p", "sk": "s", "x": "y"}, in, in},
+		{"another type of an index", ptr("lsi"), d{"pk": "p", "sk": 1, "lsk": 1}, schema, local},
+		{"another type beside an index", ptr("lsi"), d{"pk": "p", "sk": 1, "lsk": "l"}, in + ": " + schema, local},
+		{"another attribute beside an index", ptr("lsi"), d{"pk": "p", "x": "y", "lsk": "l"}, in + ": " + schema, in},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			onTable(t, func(tb table) {
@@ -39,8 +45,14 @@ func TestStartKey_ThatIsNoKeyIsRefused(t *testing.T) {
 
 func TestStartKey_OfAScanThatIsNoKeyIsRefusedWithTheReason(t *testing.T) {
 	onTable(t, func(tb table) {
-		_, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, ExclusiveStartKey: item(document{"pk": "p"})})
-		tb.exactly(err, "ValidationException", "The provided starting key is invalid: The provided key element does not match the schema", "Exclusive Start Key must have same size")
+		scan := func(start document, index *string) error {
+			_, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, IndexName: index, ExclusiveStartKey: item(start)})
+			return err
+		}
+		const schema = "The provided key element does not match the schema"
+		tb.exactly(scan(document{"pk": "p"}, nil), "ValidationException", "The provided starting key is invalid: "+schema, "Exclusive Start Key must have same size")
+		tb.exactly(scan(document{"pk": "p", "sk": 1}, nil), "ValidationException", "The provided starting key is invalid: "+schema, "Type mismatch for attribute")
+		tb.exactly(scan(document{"pk": "p", "sk": "s", "lsk": 1}, ptr("lsi")), "ValidationException", schema, "Type mismatch for attribute")
 	})
 }
 
