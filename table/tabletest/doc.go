@@ -56,6 +56,9 @@
 //   - A Scan returns partitions in the order of the engine's own hash, index rows with equal keys in the order of their
 //     primary keys, and attributes in the order of a Java map. The service promises no order for any of these.
 //   - A table keeps the number of partitions that it was created with.
+//   - A page ends after 1 MB of items by their documented sizes. The service counts its storage format, which differs by some
+//     bytes for each item.
+//   - A boolean is true or false. The service takes some strings for it, such as "true" and "0", which SDKs do not send.
 //   - Since June 2026 the service has new texts for some validation errors, in more and more regions. The engine has the
 //     earlier texts, which most of DynamoDB Local's messages have too.
 //
