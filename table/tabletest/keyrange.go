@@ -33,11 +33,23 @@ func composite(attrs []keyAttr, value func(keyAttr) *attr.Value) string {
 }
 
 // keyRange is a half-open range of encoded sort keys. An empty to means that there is no upper bound.
-type keyRange struct{ from, to string }
+type keyRange struct {
+	from, to string
+	closed   bool // by <=, >= or BETWEEN, which include their bounds
+}
 
 // below reports whether a sort key is before the range; above reports whether it is after it.
 func (r keyRange) below(key string) bool { return key < r.from }
 func (r keyRange) above(key string) bool { return r.to != "" && key >= r.to }
+
+// endsAt reports whether a key of the table is the closed bound at which a query ends.
+func (r keyRange) endsAt(key string, forward bool) bool {
+	end := r.from
+	if forward {
+		end = strings.TrimSuffix(r.to, "\x00") // to is the first key after the bound
+	}
+	return r.closed && key == end
+}
 
 // rangeOf returns the sort keys that satisfy the conditions: equality for some attributes from the left, then at most
 // one other comparison.
@@ -54,7 +66,7 @@ func (s keySchema) rangeOf(conditions map[string]expr.KeyTerm) keyRange {
 		}
 		at.prefix = at.start(t.Values[0])
 	}
-	return keyRange{at.prefix, afterPrefix(at.prefix)}
+	return keyRange{from: at.prefix, to: afterPrefix(at.prefix)}
 }
 
 // element is one attribute of a sort key. prefix is the encoding of the attributes before it.
@@ -83,23 +95,23 @@ func (e element) satisfying(t expr.KeyTerm) keyRange {
 	v := t.Values[0]
 	switch t.Op {
 	case expr.KeyEq:
-		return keyRange{e.start(v), e.after(v)}
+		return keyRange{from: e.start(v), to: e.after(v)}
 	case expr.KeyLt:
-		return keyRange{e.prefix, e.start(v)}
+		return keyRange{from: e.prefix, to: e.start(v)}
 	case expr.KeyLe:
-		return keyRange{e.prefix, e.after(v)}
+		return keyRange{e.prefix, e.after(v), true}
 	case expr.KeyGt:
-		return keyRange{e.after(v), afterPrefix(e.prefix)}
+		return keyRange{from: e.after(v), to: afterPrefix(e.prefix)}
 	case expr.KeyGe:
-		return keyRange{e.start(v), afterPrefix(e.prefix)}
+		return keyRange{e.start(v), afterPrefix(e.prefix), true}
 	case expr.KeyBetween:
-		return keyRange{e.start(v), e.after(t.Values[1])}
+		return keyRange{e.start(v), e.after(t.Values[1]), true}
 	}
 	begins := e.start(v)
 	if !e.last {
 		begins = strings.TrimSuffix(begins, endOfValue)
 	}
-	return keyRange{begins, afterPrefix(begins)}
+	return keyRange{from: begins, to: afterPrefix(begins)}
 }
 
 // afterPrefix returns the first text after all texts that begin with prefix, or "" if there is none.

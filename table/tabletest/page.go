@@ -44,7 +44,7 @@ type page struct {
 	at      int     // number of the current physical partition
 	last    *row
 	full    bool
-	single  bool // the query can match only one item
+	over    bool // no item that the query matches can follow last
 }
 
 // The request of a page is read in two steps, as for a write: first the parts that need no table, then those that need its schema.
@@ -362,7 +362,7 @@ func (p *page) output() []byte {
 	}
 	o.int("Count", p.count)
 	o.int("ScannedCount", p.scanned)
-	if p.full && !p.single {
+	if p.full && !p.over {
 		key := p.t.keys.extract(p.last.item)
 		if p.x != nil {
 			maps.Copy(key, p.x.keys.extract(p.last.item))

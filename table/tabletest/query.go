@@ -22,12 +22,13 @@ func query(c *call) ([]byte, error) {
 	if err := p.checkStart(); err != nil {
 		return nil, err
 	}
+	forward := !in.has("ScanIndexForward") || in.flag("ScanIndexForward")
 	if p.start != nil {
 		switch k := p.startKey(); {
 		case p.x == nil && !p.t.keys.hasSort():
 			hash := p.t.keys.hash()[0].name
 			return nil, invalid("The provided exclusive start key is invalid: ExclusiveStartKey: {%s=AttributeValue: {%s}}", hash, p.start[hash].Brief())
-		case rng.below(k.sort) || rng.above(k.sort):
+		case rng.below(k.sort) || rng.above(k.sort) || p.x == nil && rng.endsAt(k.sort, forward):
 			return nil, invalid("The provided starting key does not match the range key predicate")
 		case k.part != part && rng != (keyRange{}):
 			return nil, invalid("The query can return at most one row and cannot be restarted")
@@ -50,7 +51,6 @@ func query(c *call) ([]byte, error) {
 	if err := p.checkGlobal(); err != nil {
 		return nil, err
 	}
-	forward := !in.has("ScanIndexForward") || in.flag("ScanIndexForward")
 	if in.err != nil {
 		return nil, in.err
 	}
@@ -232,13 +232,16 @@ func (p *page) checkFilterKeys() error {
 }
 
 func (p *page) query(part string, rng keyRange, forward bool) ([]byte, error) {
-	p.single = p.x == nil && !p.t.keys.hasSort()
 	var start rowKey
 	if p.start != nil {
 		start = p.startKey()
 	}
 	source := p.c.source(p.t, p.x, p.consistent)
 	fetch := p.fetches()
+	visit := func(r *row) bool {
+		p.over = p.x == nil && (!p.t.keys.hasSort() || rng.endsAt(r.sort, forward))
+		return p.visit(r, fetch)
+	}
 	if forward {
 		at := source.seek(func(r *row) bool {
 			if p.start != nil {
@@ -247,7 +250,7 @@ func (p *page) query(part string, rng keyRange, forward bool) ([]byte, error) {
 			return r.part > part || r.part == part && !rng.below(r.sort)
 		})
 		source.ascend(at, func(r *row) bool {
-			return r.part == part && !rng.above(r.sort) && p.visit(r, fetch)
+			return r.part == part && !rng.above(r.sort) && visit(r)
 		})
 		return p.output(), nil
 	}
@@ -258,7 +261,7 @@ func (p *page) query(part string, rng keyRange, forward bool) ([]byte, error) {
 		return r.part > part || r.part == part && rng.above(r.sort)
 	})
 	source.descend(at, func(r *row) bool {
-		return r.part == part && !rng.below(r.sort) && p.visit(r, fetch)
+		return r.part == part && !rng.below(r.sort) && visit(r)
 	})
 	return p.output(), nil
 }

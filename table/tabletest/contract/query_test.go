@@ -161,6 +161,70 @@ func TestQuery_LimitThatIsReachedExactlyStillHasALastKey(t *testing.T) {
 	})
 }
 
+// Nothing can follow the bound of <=, >= and BETWEEN, so a query neither stops there nor goes on from there. This holds for tables only,
+// as several items of an index can have the same key.
+func TestQuery_IsCompleteAtTheBoundOfItsCondition(t *testing.T) {
+	for _, tc := range []struct {
+		condition string
+		forward   bool
+		want      []string
+		complete  bool
+	}{
+		{"sk <= :to", true, []string{"a", "b", "c"}, true},
+		{"sk >= :from", false, []string{"d", "c", "b"}, true},
+		{"sk BETWEEN :from AND :to", true, []string{"b", "c"}, true},
+		{"sk BETWEEN :from AND :to", false, []string{"c", "b"}, true},
+		{"sk <= :to", false, []string{"c", "b", "a"}, false},
+		{"sk >= :from", true, []string{"b", "c", "d"}, false},
+		{"sk < :to", true, []string{"a", "b"}, false},
+		{"sk > :from", false, []string{"d", "c"}, false},
+		{"sk = :to", true, []string{"c"}, false},
+		{"begins_with(sk, :to)", false, []string{"c"}, false},
+	} {
+		t.Run(fmt.Sprint(tc.condition, " forward ", tc.forward), func(t *testing.T) {
+			onTable(t, func(tb table) {
+				for _, sk := range []string{"a", "b", "c", "d"} {
+					tb.put(sk, document{"lsk": sk})
+				}
+				operands := document{"p": "p"}
+				for name, value := range map[string]string{"from": "b", "to": "c"} {
+					if strings.Contains(tc.condition, ":"+name) {
+						operands[name] = value
+					}
+				}
+				in := &dynamodb.QueryInput{
+					TableName: tb.name, KeyConditionExpression: ptr("pk = :p AND " + tc.condition), ExpressionAttributeValues: values(operands),
+					ScanIndexForward: &tc.forward, Limit: aws.Int32(int32(len(tc.want))),
+				}
+				last := tc.want[len(tc.want)-1]
+				out, err := tb.Query(tb.ctx(), in)
+				require.NoError(tb, err)
+				assert.Equal(tb, tc.want, sortKeys(out.Items))
+				assert.Equal(tb, tc.complete, len(out.LastEvaluatedKey) == 0)
+				in.ExclusiveStartKey = key(last)
+				out, err = tb.Query(tb.ctx(), in)
+				if tc.complete {
+					tb.exactly(err, "ValidationException", "The provided starting key does not match the range key predicate", "The provided starting key does not match the range key predicate")
+				} else {
+					require.NoError(tb, err)
+					assert.Empty(tb, out.Items)
+				}
+
+				in.IndexName, in.ExclusiveStartKey = ptr("lsi"), nil
+				in.KeyConditionExpression = ptr(strings.ReplaceAll(*in.KeyConditionExpression, "sk", "lsk"))
+				out, err = tb.Query(tb.ctx(), in)
+				require.NoError(tb, err)
+				assert.Equal(tb, tc.want, sortKeys(out.Items))
+				require.NotEmpty(tb, out.LastEvaluatedKey, "of an index")
+				in.ExclusiveStartKey = out.LastEvaluatedKey
+				out, err = tb.Query(tb.ctx(), in)
+				require.NoError(tb, err)
+				assert.Empty(tb, out.Items)
+			})
+		})
+	}
+}
+
 func TestQuery_GoesOnAfterAKeyThatIsGone(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", nil)
