@@ -1,6 +1,9 @@
 package tabletest
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
@@ -128,20 +131,26 @@ func (c *call) readBatchGet(members []jsontree.Member) ([]*batchPart, error) {
 	if total > maxBatchGet {
 		return nil, invalid("Too many items requested for the BatchGetItem call")
 	}
-	seen := map[placed]bool{}
+	seen := map[placed]*batchPart{}
 	for _, p := range parts {
 		var err error
 		if p.t, err = c.lookup(p.name); err != nil {
 			return nil, err
 		}
-		for _, g := range p.gets {
+		gets, raw := p.gets, p.raw
+		p.gets, p.raw = nil, nil
+		for i, g := range gets {
 			if err := g.locate(c, p.t); err != nil {
 				return nil, err
 			}
-			if seen[placed{p.t, g.place}] {
+			switch at := (placed{p.t, g.place}); seen[at] {
+			case nil:
+				seen[at] = p
+				p.gets, p.raw = append(p.gets, g), append(p.raw, raw[i])
+			case p: // another spelling of a number: the service reads the item once
+			default:
 				return nil, errDuplicateKeys()
 			}
-			seen[placed{p.t, g.place}] = true
 		}
 	}
 	return parts, nil
@@ -176,7 +185,7 @@ func readBatchPart(m *jsontree.Member) (*batchPart, error) {
 		if err != nil {
 			return nil, err
 		}
-		text := string(key.Append(nil))
+		text := asSent(&keys[j])
 		if seen[text] {
 			return nil, errDuplicateKeys()
 		}
@@ -185,6 +194,15 @@ func readBatchPart(m *jsontree.Member) (*batchPart, error) {
 		p.raw = append(p.raw, &keys[j])
 	}
 	return p, f.err
+}
+
+// asSent returns a key's text, with numbers as they are spelled. The service compares the keys of a BatchGetItem like this.
+func asSent(key *jsontree.Node) string {
+	var b []byte
+	for _, m := range slices.SortedFunc(slices.Values(key.Members), func(x, y jsontree.Member) int { return strings.Compare(x.Name, y.Name) }) {
+		b = m.Value.Append(jsontree.AppendString(b, m.Name))
+	}
+	return string(b)
 }
 
 type batchWrite struct {

@@ -2,6 +2,7 @@ package tabletest_test
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,12 +61,29 @@ func operandsInTexts(_ any, tested, reference *answer) bool {
 }
 
 func keysSpelledDifferently(in any, tested, reference *answer) bool {
-	if tested.Message != "Provided list of item keys contains duplicates" &&
-		tested.Message != "Transaction request cannot include multiple operations on one item" || reference.Message == tested.Message {
+	if len(keysOf(in, false)) == len(keysOf(in, true)) {
 		return false
 	}
-	before, after := len(keysOf(in, false)), len(keysOf(in, true))
-	if before == after {
+	if tested.OK() && reference.OK() {
+		once, _ := tested.Output["Responses"].(map[string]any)
+		tables, _ := reference.Output["Responses"].(map[string]any)
+		for name := range tables {
+			want, _ := once[name].([]any)
+			items, _ := tables[name].([]any) // sorted
+			for i := 1; i < len(items) && len(items) > len(want); {
+				if reflect.DeepEqual(items[i], items[i-1]) {
+					items = slices.Delete(items, i, i+1)
+				} else {
+					i++
+				}
+			}
+			tables[name] = items
+		}
+		delete(tested.Output, "ConsumedCapacity")
+		delete(reference.Output, "ConsumedCapacity")
+		return len(tables) > 0
+	}
+	if tested.Message != "Transaction request cannot include multiple operations on one item" || reference.Message == tested.Message {
 		return false
 	}
 	*tested = *reference

@@ -157,6 +157,37 @@ func TestBatchGet_RefusesBadRequests(t *testing.T) {
 	}
 }
 
+// Keys are duplicates if their texts are equal. Equal numbers with different texts get the item once, and in DynamoDB Local twice.
+func TestBatchGet_ReadsANumberOfTwoSpellingsOnce(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.name = aws.String(tb.engine.TableName(tb.T))
+		tb.create(&dynamodb.CreateTableInput{
+			TableName: tb.name, BillingMode: types.BillingModePayPerRequest,
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: ptr("pk"), AttributeType: types.ScalarAttributeTypeN}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: ptr("pk"), KeyType: types.KeyTypeHash}},
+		})
+		_, err := tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: tb.name, Item: item(document{"pk": number("1000"), "x": "a"})})
+		require.NoError(tb, err)
+		read := func(spelled ...number) (*dynamodb.BatchGetItemOutput, error) {
+			var keys []map[string]types.AttributeValue
+			for _, n := range spelled {
+				keys = append(keys, item(document{"pk": n}))
+			}
+			return tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{*tb.name: {Keys: keys}}})
+		}
+		out, err := read("1000", "1e3", "1000.0")
+		require.NoError(tb, err)
+		times := 1
+		if tb.local() {
+			times = 3
+		}
+		require.Len(tb, out.Responses[*tb.name], times)
+		same(tb, item(document{"pk": number("1000"), "x": "a"}), out.Responses[*tb.name][0])
+		_, err = read("1000", "1e3", "1e3")
+		tb.refused(err, "Provided list of item keys contains duplicates")
+	})
+}
+
 func TestBatchGet_RefusesExpressionsAndOlderParametersOfSeveralTables(t *testing.T) {
 	onTable(t, func(tb table) {
 		other := tb.withoutLocalIndex()
