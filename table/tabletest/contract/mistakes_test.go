@@ -1,6 +1,8 @@
 package contract_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -9,7 +11,7 @@ import (
 
 // Of several mistakes in an update, the service names those in parentheses
 // first, then those in words and functions, clause by clause, then the last one
-// in paths, then the last one in operands.
+// in paths, then the last one in operands, and at last too many operators.
 func TestUpdate_WithSeveralMistakesNamesTheServicesFirst(t *testing.T) {
 	const (
 		parentheses = "The expression has redundant parentheses"
@@ -26,6 +28,10 @@ func TestUpdate_WithSeveralMistakesNamesTheServicesFirst(t *testing.T) {
 		count       = "Incorrect number of operands for operator or function; operator or function: "
 		operandType = "Incorrect operand type for operator or function; "
 	)
+	many := "SET q0 = a + a" // more operators than are allowed
+	for i := range 300 {
+		many += fmt.Sprintf(",q%d=a+a", i+1)
+	}
 	onTable(t, func(tb table) {
 		for _, tc := range []struct{ update, text string }{
 			{"SET a = size(b), c = ((b))", parentheses},
@@ -56,6 +62,10 @@ func TestUpdate_WithSeveralMistakesNamesTheServicesFirst(t *testing.T) {
 			{"ADD a :s SET b = list_append(c)", count + "list_append, number of operands: 1"},
 			{"ADD a :no, b :s", operandType + "operator: ADD, operand type: STRING"},
 			{"ADD a :s, b :no", noValue + ":no"},
+			{many + ", b = :no", noValue + ":no"},
+			{many + ", q0 = a", overlap},
+			{many + " ADD b :s", operandType + "operator: ADD, operand type: STRING"},
+			{many + ", b = :s", "The expression contains too many operators; operator count: 301"},
 		} {
 			_, err := tb.UpdateItem(tb.ctx(), &dynamodb.UpdateItemInput{
 				TableName: tb.name, Key: key("i"), UpdateExpression: &tc.update, ExpressionAttributeValues: values(document{"s": "x"}),
@@ -70,6 +80,7 @@ func TestCondition_WithSeveralMistakesNamesTheServicesFirst(t *testing.T) {
 		parentheses = "The expression has redundant parentheses"
 		misplaced   = "The function is not allowed to be used this way in an expression; function: "
 	)
+	many := strings.Repeat("a < b AND ", 150) // as many operators as are allowed
 	onTable(t, func(tb table) {
 		for _, tc := range []struct{ condition, text string }{
 			{"a > whatever((:n), ((a)))", parentheses},
@@ -86,6 +97,10 @@ func TestCondition_WithSeveralMistakesNamesTheServicesFirst(t *testing.T) {
 			{"size(views)", misplaced + "size"},
 			{"a = b AND whatever((:n)) > a", "Invalid function name; function: whatever"},
 			{"attribute_exists(views, #a)", "Attribute name is a reserved keyword; reserved keyword: views"},
+			{many + "views = a", "Attribute name is a reserved keyword; reserved keyword: views"},
+			{many + "size(size(a)) > b", "Incorrect operand type for operator or function; operator or function: size, operand type: N"},
+			{many + "a = :no", "An expression attribute value used in expression is not defined; attribute value: :no"},
+			{many + many + "a = b", "The expression contains too many operators; operator count: 301"},
 		} {
 			_, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{
 				TableName: tb.name, FilterExpression: &tc.condition, ExpressionAttributeValues: values(document{"n": 1}),

@@ -97,13 +97,19 @@ func (b *binder) word(n *node, at place) error {
 		}
 	}
 	b.operators++
-	if b.operators > maxOperators {
-		return attr.Invalidf("The expression contains too many operators; operator count: %d", b.operators)
-	}
 	for _, a := range n.args {
 		if err := b.word(a, inner); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// count checks the number of operators and functions. As the service, it comes after all other checks of the expression, and counts no
+// further than to the first one too many.
+func (b *binder) count() error {
+	if b.operators > maxOperators {
+		return attr.Invalidf("The expression contains too many operators; operator count: %d", maxOperators+1)
 	}
 	return nil
 }

@@ -23,6 +23,9 @@ func ParseCondition(src string, env *Env) (*Condition, error) {
 	if err := b.resolve(n); err != nil {
 		return nil, err
 	}
+	if err := b.count(); err != nil {
+		return nil, err
+	}
 	return &Condition{root: n}, nil
 }
 

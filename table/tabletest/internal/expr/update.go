@@ -72,6 +72,9 @@ func ParseUpdate(src string, env *Env) (*Update, error) {
 			return nil, err
 		}
 	}
+	if err := b.count(); err != nil {
+		return nil, err
+	}
 	return &u, nil
 }
 
