@@ -379,8 +379,8 @@ func localIndexKey(in any, tested, reference *answer) bool {
 		return localIndexKeyInTransaction(tested, reference)
 	}
 	if _, ok := in.(*dynamodb.UpdateItemInput); !ok || !reference.OK() ||
-		tested.Message != "One or more parameter values were invalid: Size limit exceeded" &&
-			tested.Message != "One or more parameter values were invalid: Type mismatch for Index Key" {
+		tested.Message != "Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes" &&
+			tested.Message != indexKeyMismatch {
 		return false
 	}
 	*tested = *reference

@@ -26,6 +26,7 @@ var wordings = []wording{
 		`Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes`,
 	},
 	{`The parameter cannot be converted to a numeric value(: .*?)?(?P<rest>$| for key )`, ``, `A value provided cannot be converted into a number${rest}`},
+	{`^TimeToLive is active on a different AttributeName: current AttributeName is .*$`, ``, `TimeToLive is active on a different AttributeName`},
 	{`Attempting to store more than 38 significant digits in a Number`, ``, `DynamoDB only supports precision up to 38 digits`},
 	{`contains duplicates\.`, ``, `contains duplicates`},
 	{`^Query condition missed key schema element: \S+$`, `^Query key condition not supported$`, `Query condition missed key schema element`},
