@@ -22,17 +22,14 @@ const (
 	targetPrefix      = "DynamoDB_20120810."
 	contentType       = "application/x-amz-json-1.0"
 	readHeaderTimeout = 10 * time.Second
-	// maxBody is the largest request that the service accepts, after decompression.
+	// maxBody is the largest request that the service accepts, before and after decompression.
 	maxBody = 16 << 20
 
 	// Region is the region of [Engine.Config] and of the ARNs that the engine returns.
 	Region = "us-east-1"
 )
 
-var (
-	errClosed = errors.New("tabletest: engine is closed")
-	errTooBig = errors.New("tabletest: request is too large")
-)
+var errClosed = errors.New("tabletest: engine is closed")
 
 func listenError(addr string, err error) error {
 	return fmt.Errorf("tabletest: listen on %q: %w", addr, err)
@@ -49,16 +46,7 @@ func operation(h http.Header) string {
 // ServeHTTP implements DynamoDB's JSON protocol (DynamoDB_20120810, JSON 1.0). It closes the connection for a request
 // or answer that a fault drops.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := readBody(r)
-	switch {
-	case errors.Is(err, errTooBig):
-		w.WriteHeader(http.StatusRequestEntityTooLarge)
-		return
-	case err != nil:
-		http.Error(w, "request body could not be read", http.StatusBadRequest)
-		return
-	}
-	a, err := e.serve(r.Context(), operation(r.Header), body)
+	a, err := e.answer(r)
 	if err != nil {
 		abort(w)
 		return
@@ -80,37 +68,52 @@ func abort(w http.ResponseWriter) {
 	_ = conn.Close() // nobody could be told about an error
 }
 
-// readBody reads a request's body. SDKs compress large bodies.
-func readBody(r *http.Request) ([]byte, error) {
-	if r.ContentLength > maxBody {
-		return nil, errTooBig
-	}
-	var b bytes.Buffer
-	if r.ContentLength > 0 {
-		b.Grow(int(r.ContentLength) + bytes.MinRead)
-	}
-	body, err := decompressed(r)
+// answer reads a request and executes it. It fails if the body cannot be read, or if a fault drops the request or the answer.
+func (e *Engine) answer(r *http.Request) (*answer, error) {
+	sent, err := readBody(r.Body, r.ContentLength)
 	if err != nil {
 		return nil, err
 	}
-	n, err := b.ReadFrom(io.LimitReader(body, maxBody+1))
-	if err != nil {
-		return nil, err
+	body, ok := decompressed(sent, r.Header.Get("Content-Encoding"))
+	switch {
+	case len(sent) > maxBody:
+		return &answer{status: http.StatusRequestEntityTooLarge, date: e.now()}, nil
+	case !ok:
+		api := errInternal()
+		return &answer{status: api.status, body: api.body(), date: e.now()}, nil
 	}
-	if n > maxBody {
-		return nil, errTooBig
-	}
-	return b.Bytes(), nil
+	return e.serve(r.Context(), operation(r.Header), body)
 }
 
-func decompressed(r *http.Request) (io.Reader, error) {
-	switch r.Header.Get("Content-Encoding") {
-	case "gzip":
-		return gzip.NewReader(r.Body)
-	case "deflate":
-		return zlib.NewReader(r.Body)
+// readBody reads a body of about that size, and at most one byte more than is allowed.
+func readBody(r io.Reader, size int64) ([]byte, error) {
+	var b bytes.Buffer
+	if size > 0 {
+		b.Grow(int(min(size, maxBody)) + bytes.MinRead)
 	}
-	return r.Body, nil
+	_, err := b.ReadFrom(io.LimitReader(r, maxBody+1))
+	return b.Bytes(), err
+}
+
+// decompressed returns a body as it was before the SDK compressed it, and reports whether that can be read and is not too large.
+func decompressed(sent []byte, encoding string) ([]byte, bool) {
+	var r io.Reader
+	var err error
+	switch encoding {
+	case "":
+		return sent, true
+	case "gzip":
+		r, err = gzip.NewReader(bytes.NewReader(sent))
+	case "deflate":
+		r, err = zlib.NewReader(bytes.NewReader(sent))
+	default:
+		return nil, false
+	}
+	if err != nil {
+		return nil, false
+	}
+	body, err := readBody(r, 0)
+	return body, err == nil && len(body) <= maxBody
 }
 
 func (a *answer) header() http.Header {
@@ -144,20 +147,11 @@ func (c client) Do(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	var body []byte
-	if r.Body != nil {
-		var err error
-		body, err = readBody(r)
-		closeErr := r.Body.Close()
-		if errors.Is(err, errTooBig) {
-			return response(r, &answer{status: http.StatusRequestEntityTooLarge, date: c.e.now()}), nil
-		}
-		if err = errors.Join(err, closeErr); err != nil {
-			return nil, err
-		}
+	if r.Body == nil {
+		r.Body = http.NoBody
 	}
-	a, err := c.e.serve(r.Context(), operation(r.Header), body)
-	if err != nil {
+	a, err := c.e.answer(r)
+	if err = errors.Join(err, r.Body.Close()); err != nil {
 		return nil, err
 	}
 	return response(r, a), nil

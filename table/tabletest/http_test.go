@@ -18,7 +18,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// SDKs compress large requests.
+// SDKs compress large requests. The service calls it an error of its own if it cannot decompress one.
 func TestServeHTTP_ReadsCompressedRequests(t *testing.T) {
 	const request = `{"ExclusiveStartTableName":"abc"}`
 	compress := func(w func(io.Writer) io.WriteCloser, text string) []byte {
@@ -39,7 +39,13 @@ func TestServeHTTP_ReadsCompressedRequests(t *testing.T) {
 		{"plain", "", []byte(request), http.StatusOK},
 		{"gzip", "gzip", compress(gz, request), http.StatusOK},
 		{"deflate", "deflate", compress(deflate, request), http.StatusOK},
-		{"larger than it looks", "gzip", compress(gz, strings.Repeat(" ", 17<<20)), http.StatusRequestEntityTooLarge},
+		{"not gzip", "gzip", []byte(request), http.StatusInternalServerError},
+		{"not deflate", "deflate", []byte(request), http.StatusInternalServerError},
+		{"cut off", "gzip", compress(gz, request)[:30], http.StatusInternalServerError},
+		{"empty", "gzip", nil, http.StatusInternalServerError},
+		{"another encoding", "zstd", []byte(request), http.StatusInternalServerError},
+		{"larger than it looks", "gzip", compress(gz, strings.Repeat(" ", 17<<20)), http.StatusInternalServerError},
+		{"too large", "", []byte(strings.Repeat(" ", 16<<20+1)), http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			db := tabletest.New(t)
@@ -56,6 +62,11 @@ func TestServeHTTP_ReadsCompressedRequests(t *testing.T) {
 				resp, err := do(req)
 				require.NoError(t, err, name)
 				assert.Equal(t, tc.status, resp.StatusCode, name)
+				body, err := io.ReadAll(resp.Body)
+				require.NoError(t, err)
+				if tc.status == http.StatusInternalServerError {
+					assert.Contains(t, string(body), `"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError"`)
+				}
 				require.NoError(t, resp.Body.Close())
 			}
 		})
