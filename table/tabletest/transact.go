@@ -55,10 +55,14 @@ func transactWriteItems(c *call) ([]byte, error) {
 		}
 	}
 	writes := make([]*write, len(items))
+	size := 0
 	for i := range items {
 		var err error
 		if writes[i], err = c.readAction(&items[i]); err != nil {
 			return nil, err
+		}
+		if size += writes[i].payload(); size > maxTransactionBytes {
+			return nil, errPayload(size)
 		}
 	}
 	for _, w := range writes {
@@ -163,7 +167,6 @@ func (c *call) runTransaction(writes []*write) error {
 	}
 	reasons := make([]reason, len(writes))
 	failed := false
-	size := 0
 	for i, w := range writes {
 		reasons[i] = reason{code: reasonNone}
 		if c.conflicting(w) {
@@ -183,16 +186,12 @@ func (c *call) runTransaction(writes []*write) error {
 				reasons[i] = reason{code: reasonValidation, message: api.message}
 			}
 		}
-		size += w.payload()
 	}
 	if failed {
 		for _, w := range writes {
 			c.spent(w.t, &usage{table: transactionFactor * w.refusedUnits()})
 		}
 		return canceled(reasons)
-	}
-	if size > maxTransactionBytes {
-		return invalid("Transaction payload size cannot exceed 4MB. Payload Size: %d", size)
 	}
 	return nil
 }
@@ -213,12 +212,21 @@ func firstInvalid(n int, refused func(i int) *apiError) []reason {
 	return nil
 }
 
-// payload returns the size with which a write counts towards the limit of its transaction.
+// payload returns the size with which an action counts towards the limit of its transaction. This is the size of what the request says,
+// not of the item that it changes.
 func (w *write) payload() int {
-	if w.change == nil || w.after == nil {
-		return w.key.Size()
+	size := w.given.Size() + len(w.in.text("UpdateExpression")) + len(w.in.text("ConditionExpression"))
+	for _, name := range w.env.Names {
+		size += len(name)
 	}
-	return w.after.Size()
+	for _, v := range w.env.Values {
+		size += v.Size()
+	}
+	return size
+}
+
+func errPayload(size int) error {
+	return invalid("Transaction payload size cannot exceed 4MB. Payload Size: %d", size)
 }
 
 // repeated returns the transaction with the token, if it is still remembered.
@@ -344,7 +352,7 @@ func transactGetItems(c *call) ([]byte, error) {
 		u.table += transactionFactor * readUnits(bytes, true)
 	}
 	if size > maxTransactionBytes {
-		return nil, invalid("Transaction payload size cannot exceed 4MB. Payload Size: %d", size)
+		return nil, errPayload(size)
 	}
 	o := newObject()
 	c.consumedByTable(o, readKind, order, used)

@@ -30,6 +30,7 @@ type write struct {
 	given     attr.Item // item or key in the request
 	key       attr.Item
 	place     rowKey
+	env       *expr.Env
 	cond      condition
 	change    mutation  // nil for a ConditionCheck
 	returnOld bool      // return the item if the condition fails
@@ -318,6 +319,7 @@ func (w *write) readOptions(in *fields, params ...string) error {
 	if err != nil {
 		return err
 	}
+	w.env = env
 	if update && w.change == nil {
 		if w.change, err = readUpdating(in, env); err != nil {
 			return err

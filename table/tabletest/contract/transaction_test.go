@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -162,6 +163,47 @@ func TestTransaction_TakesAHundredActions(t *testing.T) {
 		out, err := tb.Query(tb.ctx(), tb.partition())
 		require.NoError(tb, err)
 		assert.EqualValues(tb, 100, out.Count)
+	})
+}
+
+// A transaction may have 4 MB. What counts are its keys, items, expressions, names and values, and not the items that it changes. The
+// text has the size up to the action that is too much.
+func TestTransaction_IsLimitedByTheSizeOfTheRequest(t *testing.T) {
+	onTable(t, func(tb table) {
+		large := strings.Repeat("x", 300_000)
+		add, equal := ptr("ADD #n :n"), ptr("#x = :x")
+		named := map[string]string{"#n": "count"}
+		var puts, adds, sets, checks, deletes []action
+		for i := range 15 {
+			sk := fmt.Sprintf("%02d", i)
+			tb.put(sk, document{"x": large})
+			puts = append(puts, tb.txPut(sk, document{"x": large}, "attribute_exists(pk)"))
+			adds = append(adds, action{Update: &types.Update{TableName: tb.name, Key: key(sk), UpdateExpression: add, ExpressionAttributeNames: named, ExpressionAttributeValues: values(document{"n": 1})}})
+			sets = append(sets, tb.txSet(sk, large, ""))
+			checks = append(checks, action{ConditionCheck: &types.ConditionCheck{
+				TableName: tb.name, Key: key(sk), ConditionExpression: equal, ExpressionAttributeNames: map[string]string{"#x": "missing"}, ExpressionAttributeValues: values(document{"x": large}),
+			}})
+			deletes = append(deletes, tb.txDelete(sk))
+		}
+		const keySize = len("pk") + len("p") + len("sk") + len("00")
+		for name, tc := range map[string]struct {
+			actions []action
+			size    int // of one action
+		}{
+			"puts":   {puts, keySize + len("x") + len(large) + len("attribute_exists(pk)")},
+			"sets":   {sets, keySize + len("SET x = :x") + len(large)},
+			"checks": {checks, keySize + len("#x = :x") + len("missing") + len(large)},
+		} {
+			_, err := tb.transact("", tc.actions...)
+			want := fmt.Sprint("Transaction payload size cannot exceed 4MB. Payload Size: ", 14*tc.size)
+			tb.exactly(err, "ValidationException", want, want)
+			require.Greater(tb, 14*tc.size, 4<<20, name)
+			require.Less(tb, 13*tc.size, 4<<20, name)
+		}
+		for _, actions := range [][]action{adds, deletes} {
+			_, err := tb.transact("", actions...)
+			require.NoError(tb, err)
+		}
 	})
 }
 
