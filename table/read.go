@@ -146,7 +146,7 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		return Page{}, fmt.Errorf("table: query: %w", err)
 	}
 	cond, drop, err := sk.within(q.SK)
-	if errors.Is(err, errEmptyRange) {
+	if errors.Is(err, errEmptyRange) || t.isComplete(q) {
 		return Page{}, nil
 	}
 	if err != nil {
@@ -178,6 +178,17 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		err = t.keyed("Query", page)
 	}
 	return page, err
+}
+
+// isComplete reports whether the query starts at the end of its range, where nothing can follow. DynamoDB refuses such a start if the
+// condition includes that end (https://github.com/aws/aws-sdk-ruby/issues/2456). In an index, other items can have the same key.
+func (t *Table) isComplete(q Query) bool {
+	end := q.SK.Hi
+	if q.Descending {
+		end = q.SK.Lo
+	}
+	start, err := t.KeyOf(q.Start)
+	return err == nil && q.Index == "" && end != "" && start == keys.NewKey(q.PK, end)
 }
 
 // keyed checks that the first item has the key attributes of the schema or, on a page without items, the position after it. A query or
@@ -215,20 +226,25 @@ func checkRead(s Schema, index string, consistent bool, limit, pageSize int, sta
 	if err := checkItem(start); err != nil {
 		return fmt.Errorf("Start: %w", err)
 	}
-	switch {
+	var x Index
+	switch ok := true; {
 	case limit < 0:
 		return fmt.Errorf("%w: Limit: negative", ErrInvalid)
 	case pageSize < 0:
 		return fmt.Errorf("%w: PageSize: negative", ErrInvalid)
-	case index == "":
-		return nil
+	case index != "":
+		if x, ok = s.Index(index); !ok {
+			return fmt.Errorf("%w: the schema has no index %q", ErrInvalid, index)
+		}
+		if consistent && !x.Local {
+			return fmt.Errorf("%w: Consistent: index %q is global and cannot be read so", ErrInvalid, index)
+		}
 	}
-	x, ok := s.Index(index)
-	switch {
-	case !ok:
-		return fmt.Errorf("%w: the schema has no index %q", ErrInvalid, index)
-	case consistent && !x.Local:
-		return fmt.Errorf("%w: Consistent: index %q is global and cannot be read so", ErrInvalid, index)
+	for name, av := range start {
+		if kind := s.keyType(x, name); kind != "" && !kind.holds(av) {
+			// DynamoDB's refusal has the text of a table with other keys.
+			return fmt.Errorf("%w: Start: attribute %q is not of type %s", ErrInvalid, name, kind)
+		}
 	}
 	return nil
 }

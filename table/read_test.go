@@ -461,6 +461,36 @@ func TestPages_AStartThatDoesNotFitIsInvalid(t *testing.T) {
 				assert.NotErrorIs(t, err, table.ErrSchema, "%s: %s", call, name)
 			}
 		}
+		start := f.item("p", "s", "g1pk", 1, "g1sk", "s")
+		_, err := f.QueryPage(t.Context(), table.Query{Index: "gsi1", PK: "p", Start: start})
+		require.ErrorContains(t, err, `Start: attribute "g1pk" is not of type S`)
+		require.ErrorIs(t, err, table.ErrInvalid)
+	})
+}
+
+func TestQueryPage_AtTheEndOfTheRangeIsEmpty(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		for _, sk := range []string{"a", "b", "c", "d"} {
+			f.put(t, f.item("p", sk))
+		}
+		page := func(r keys.Range, descending bool, start string) table.Page {
+			p, err := f.QueryPage(t.Context(), table.Query{PK: "p", SK: r, Descending: descending, Start: f.item("p", start)})
+			require.NoError(t, err)
+			return p
+		}
+		sent := len(f.faults.Sent())
+		for _, r := range []keys.Range{{Lo: "b"}, {Lo: "b", Hi: "d"}, {Lo: "b", Hi: "c"}, {Lo: "b", Hi: "b\x00"}} {
+			assert.Equal(t, table.Page{}, page(r, true, "b"), "%v", r)
+		}
+		for _, r := range []keys.Range{{Hi: "d"}, {Lo: "b", Hi: "d"}, {Lo: "c", Hi: "d"}} {
+			assert.Equal(t, table.Page{}, page(r, false, "d"), "%v", r)
+		}
+		assert.Len(t, f.faults.Sent(), sent)
+		assert.Len(t, page(keys.Range{Lo: "b", Hi: "d"}, true, "c").Items, 1)
+		assert.Len(t, page(keys.Range{Lo: "b", Hi: "d"}, false, "b").Items, 1)
+		_, err := f.QueryPage(t.Context(), table.Query{PK: "p", SK: keys.Range{Lo: "b"}, Descending: true, Start: f.item("other", "b")})
+		assert.ErrorIs(t, err, table.ErrInvalid)
 	})
 }
 

@@ -208,6 +208,32 @@ func (s Schema) Validate() error {
 // Amazon DynamoDB", Secondary indexes per table.
 const maxLocalIndexes = 5
 
+// keyType returns the type of a key attribute of the table or of x, or "" for any other attribute.
+func (s *Schema) keyType(x Index, name string) AttributeType {
+	switch name {
+	case s.Keys.PK, s.Keys.SK:
+		return String
+	case x.PK:
+		return x.PKType
+	case x.SK:
+		return x.SKType
+	}
+	return ""
+}
+
+// holds reports whether av is of the type.
+func (a AttributeType) holds(av types.AttributeValue) bool {
+	switch av.(type) {
+	case *types.AttributeValueMemberS:
+		return a == String
+	case *types.AttributeValueMemberN:
+		return a == Number
+	case *types.AttributeValueMemberB:
+		return a == Binary
+	}
+	return false
+}
+
 func validName(name string) bool {
 	if len(name) < 3 || len(name) > 255 {
 		return false
