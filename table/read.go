@@ -188,7 +188,7 @@ func (t *Table) isComplete(q Query) bool {
 		end = q.SK.Lo
 	}
 	start, err := t.KeyOf(q.Start)
-	return err == nil && q.Index == "" && end != "" && start == keys.NewKey(q.PK, end)
+	return err == nil && q.Index == "" && end != "" && start == keys.NewKey(q.PK, possible(end))
 }
 
 // keyed checks that the first item has the key attributes of the schema or, on a page without items, the position after it. A query or
