@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/errs"
+	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -232,7 +233,8 @@ func (m *Migrator) readLive(ctx context.Context) (*snapshot, error) {
 }
 
 // holder returns the fence of the lease of the instance that holds the lock. It is 0 if there is none, or if that instance
-// seems to be gone: its lease ended longer ago than clocks can differ.
+// seems to be gone: its lease ended longer ago than clocks can differ. The time is that of DynamoDB's latest answer, since the local
+// clock can be wrong.
 func (m *Migrator) holder(ctx context.Context) (fence int64, err error) {
 	r, err := m.locks.Inspect(ctx, m.target)
 	if errors.Is(err, table.ErrNotFound) || err == nil && !r.Held() {
@@ -245,8 +247,9 @@ func (m *Migrator) holder(ctx context.Context) (fence int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	now, _ := m.table.Inside(inside.Key{}).LastServerTime()
 	for _, s := range list {
-		if s.Dead.IsZero() && (s.Expires.IsZero() || m.table.Now().Before(s.Expires.Add(s.Lease))) {
+		if s.Dead.IsZero() && (s.Expires.IsZero() || now.Server.Before(s.Expires.Add(s.Lease))) {
 			return r.Fence, nil
 		}
 	}

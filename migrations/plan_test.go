@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
+	"github.com/mortise-go/mortise/table"
 )
 
 // golang-migrate #179: a high-water mark, and silently skipped migrations.
@@ -276,4 +277,33 @@ func TestRepair_ARenamedMigrationCanBeRecorded(t *testing.T) {
 		assert.Equal(w, "3_c", report.Done[0].ID)
 		assert.Zero(w, w.count("2_renamed"))
 	})
+}
+
+// Whether a migration runs does not depend on the clock of the process that asks.
+func TestStatus_OfAMigrationThatRunsNeedsNoClock(t *testing.T) {
+	for _, wrong := range []time.Duration{time.Hour, -time.Hour} {
+		virtual(t, func(ctx context.Context, w *world) {
+			began := make(chan bool)
+			p := w.start(lock.Config{}, waits(false, began, nil))
+			ended := make(chan error, 1)
+			go func() {
+				_, err := p.m.Up(p.ctx)
+				ended <- err
+			}()
+			<-began
+			w.opts = []table.Option{table.WithClock(func() time.Time { return time.Now().Add(wrong) })}
+			other := w.migrator(waits(false, began, nil))
+			live := func() bool {
+				list, err := other.Status(ctx)
+				require.NoError(w, err)
+				return list[0].Live
+			}
+			assert.True(w, live(), "%v", wrong)
+			require.NoError(w, other.Validate(ctx))
+			p.line.kill()
+			require.Error(w, <-ended)
+			time.Sleep(42 * time.Second) // two leases
+			assert.False(w, live(), "%v", wrong)
+		})
+	}
 }
