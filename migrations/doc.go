@@ -63,7 +63,8 @@
 //   - That a [Run.Step] runs once. If it is interrupted, it is repeated as a whole. AtomicStep, Atomic and Exact backfills run
 //     once.
 //   - That writes of a Backfill without Exact are made under the lock. Each is conditional on the item that was read, so it
-//     overwrites nothing. But a write in progress when the lock is lost can still be applied.
+//     overwrites nothing. But a write in progress when the lock is lost can still be applied. So can a late copy of a request, if
+//     the item is again as it was read, for example since Down has restored it. An item with a version never is.
 //   - That a Backfill sees items that are created while it runs.
 //   - That a Backfill maintains what package entity derives. It changes rows, not values. Transform has to set attributes of
 //     index keys, and must not change unique values.

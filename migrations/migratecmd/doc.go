@@ -52,8 +52,8 @@
 // # Exit codes
 //
 // [ExitCode] returns 0 after success, 2 for wrong arguments, 130 after an interrupt, and 1 for any other error. A script learns from
-// plan with -exit-code whether up has something to do: then the code is 3 ([ErrPending]). It is 0 if there is nothing to do, and 1 if
-// up would refuse to run anything or the table could not be read.
+// plan with -exit-code whether up has something to do: then the code is 3 ([ErrPending]). That is no failure, so the JSON document has
+// no error. The code is 0 if there is nothing to do, and 1 if up would refuse to run anything or the table could not be read.
 //
 // # Interrupts
 //
