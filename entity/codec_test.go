@@ -305,6 +305,12 @@ func TestKey_ContainsTheDigitsOfANumberAsOtherProgramsWriteThem(t *testing.T) {
 				require.ErrorIs(t, err, keys.ErrNoPrefix, "numbers do not sort like that")
 			}
 		}
+		for _, no := range []any{"9", "x", "", 9.5} {
+			for _, err := range revisions.Query(ctx, keys.Values{"id": 7, "no": no}) {
+				require.ErrorIs(t, err, entity.ErrInvalid, "%v is no number of a revision", no)
+			}
+		}
+		assert.Empty(t, collect(t, revisions.Query(ctx, keys.Values{"id": 7, "no": 256})), "above every uint8")
 
 		for _, sk := range []string{"v007", "v+7", "v-7", "v256", "vx", "v7 "} {
 			theirs(sk, nil)

@@ -301,9 +301,12 @@ func (f *field) keyPart(v any) (any, error) {
 		return v, nil
 	}
 	if !makesText(rv.Type()) {
-		own := field{typ: pointee(f.typ)}
-		if c, err := own.convert(rv.Interface()); err == nil {
+		own := field{goName: f.goName, typ: pointee(f.typ)}
+		c, err := own.convert(rv.Interface())
+		if err == nil {
 			rv, v = c, c.Interface()
+		} else if rv.Kind() == reflect.String && isInteger(own.typ) { // which a raw field of the template would take
+			return nil, err
 		}
 	}
 	if f.own {
@@ -353,6 +356,11 @@ func setKeyValue(v reflect.Value, parsed any) error {
 	}
 	v.Set(c)
 	return nil
+}
+
+// isInteger reports whether keys contain values of a type as integers.
+func isInteger(t reflect.Type) bool {
+	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Uintptr && !makesText(t)
 }
 
 // setDigits sets an integer to the one of which a key contains the digits. Another text of the number, such as 007, is an
