@@ -28,11 +28,11 @@ type entry struct {
 	patience backoff.BackOff // from Config.Backoff; nil if the place in the line sets the times of looks
 
 	standing
-	watch   *watch                      // the look that proceed has not yet taken; nil if there is none
-	row     atomic.Pointer[lockrow.Row] // the row as last seen, never changed in place; at first an empty row
-	stale   atomic.Bool                 // the row must be read again, consistently
-	holders []sight                     // what was seen of the row's holders, in the order of the line
-	turn    time.Time                   // monotonic: when a new holder was last seen; a pass within a process, or a renewal, is none
+	watch  *watch                      // the look that proceed has not yet taken; nil if there is none
+	row    atomic.Pointer[lockrow.Row] // the row as last seen, never changed in place; at first an empty row
+	stale  atomic.Bool                 // the row must be read again, consistently
+	sights []sight                     // what was seen of the tickets that keep others from holding, in the order of the line
+	turn   time.Time                   // monotonic: when a new holder was last seen; a pass within a process, or a renewal, is none
 }
 
 // unseen is the row of every entry that has not seen its row yet.
@@ -56,20 +56,20 @@ type watch struct {
 	seen atomic.Pointer[waitqueue.Look] // nil while the look is still due
 }
 
-// sight is what was seen of a ticket that holds.
+// sight is what was seen of a ticket that keeps others from holding.
 type sight struct {
 	holding lockrow.Holding
 	renewed int64     // the row's Renewed
 	session string    // the ticket's session
-	since   time.Time // monotonic: when the ticket was first seen to hold under this fence and with this renewal
+	since   time.Time // monotonic: when the ticket was first seen in the way under this fence and with this renewal
 	asked   time.Time // monotonic: its process is not asked about the ticket before this
 }
 
-// of is what was seen of a holder; nil if nothing was.
+// of is what was seen of a ticket; nil if nothing was.
 func (e *entry) of(h lockrow.Holding) *sight {
-	for i := range e.holders {
-		if e.holders[i].holding == h {
-			return &e.holders[i]
+	for i := range e.sights {
+		if e.sights[i].holding == h {
+			return &e.sights[i]
 		}
 	}
 	return nil
@@ -89,21 +89,22 @@ func (e *entry) older(row *lockrow.Row) bool {
 	return row.Place(e.ticket.ID) < 0 || cmp.Or(cmp.Compare(row.Fence, known.Fence), cmp.Compare(row.Renewed, known.Renewed)) < 0
 }
 
-// take records a row that was seen at the given monotonic time. It keeps the sights of holders that have not changed.
+// take records a row that was seen at the given monotonic time. It keeps the sights of tickets that have not changed.
 func (e *entry) take(row *lockrow.Row, at time.Time) {
-	holders := make([]sight, row.Holders())
-	for i := range holders {
+	held := e.sights[:e.row.Load().Holders()]
+	sights := make([]sight, row.Blocking())
+	for i := range sights {
 		s := sight{holding: row.Holding(i), renewed: row.Renewed, session: row.Line[i].Session(), since: at}
 		if was := e.of(s.holding); was != nil && was.renewed == s.renewed {
 			s = *was
-		} else if !slices.ContainsFunc(e.holders, func(was sight) bool {
+		} else if i < row.Holders() && !slices.ContainsFunc(held, func(was sight) bool {
 			return was.session == s.session && (s.session != "" && s.holding.Kind == lockrow.Exclusive || was.holding.ID == s.holding.ID)
 		}) {
 			e.turn = at
 		}
-		holders[i] = s
+		sights[i] = s
 	}
-	e.holders = holders
+	e.sights = sights
 	e.row.Store(row)
 }
 
@@ -209,24 +210,24 @@ func (e *entry) await() error {
 	return nil
 }
 
-// next is how long to wait until the next look: at most until a holder may be taken for dead, or may be asked. It also asks for looks
-// at the holders' sessions.
+// next is how long to wait until the next look: at most until a process whose ticket is in the way may be taken for dead, or may be asked.
+// It also asks for looks at the sessions of these tickets.
 func (e *entry) next() (d time.Duration, err error) {
 	if d, err = e.pause(); err != nil {
 		return 0, err
 	}
 	row := e.row.Load()
-	holders := make([]suspect, row.Holders())
-	for place := range holders {
+	suspects := make([]suspect, row.Blocking())
+	for place := range suspects {
 		s := e.suspect(row, place)
 		for _, then := range []time.Duration{s.wait, s.untilAsked()} {
 			if then > 0 {
 				d = min(d, then)
 			}
 		}
-		holders[place] = s
+		suspects[place] = s
 	}
-	for _, s := range holders {
+	for _, s := range suspects {
 		if in, wanted := s.look(d, e.news); wanted {
 			e.client.sessions.look(s.session, in)
 		}

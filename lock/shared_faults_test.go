@@ -77,6 +77,88 @@ func TestShared_ReaderEvictedWhileOthersReadOn(t *testing.T) {
 	})
 }
 
+// Writers that died while they waited delay the readers behind them by a lease each, however long the readers before them hold. A late
+// copy of the entry of a writer that has given up does likewise.
+func TestShared_WritersThatDiedStopNoReaders(t *testing.T) {
+	const lease, skew, poll = 20 * time.Second, 2 * time.Second, 5 * time.Second
+	for name, tc := range map[string]struct {
+		writers int
+		ghost   bool
+		atMost  time.Duration
+	}{
+		"one":   {writers: 1, atMost: lease + skew + poll},
+		"three": {writers: 3, atMost: 3 * (lease + skew + poll)},
+		"ghost": {writers: 1, ghost: true, atMost: 3*lease/2 + poll},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				reads := w.readers(ctx, 1)[0]
+				waiting, stop := context.WithCancel(ctx)
+				defer stop()
+				var died []<-chan error
+				for range tc.writers {
+					c := w.clientOver(wire, quiet)
+					if tc.ghost { // its process lives, and its session goes on
+						require.NoError(t, errOf(c.Acquire(ctx, lock.Name("keeps the session"))))
+						w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: 30 * time.Second, Times: 1})
+					}
+					died = append(died, outcome(waiting, c, catalogue))
+					time.Sleep(time.Second)
+				}
+				if tc.ghost {
+					stop()
+					require.ErrorIs(t, <-died[0], context.Canceled)
+					time.Sleep(30 * time.Second)
+				} else {
+					wire.cut(refused)
+				}
+				r, err := w.client(quiet).Inspect(ctx, catalogue)
+				require.NoError(t, err)
+				require.Equal(t, tc.writers, r.Waiting())
+
+				start := time.Now()
+				bounded, cancel := context.WithTimeout(ctx, time.Hour)
+				defer cancel()
+				var readers []<-chan *lock.Lease
+				for range 3 {
+					readers = append(readers, acquireAsync(bounded, w.client(quiet), catalogue, lock.Shared()))
+				}
+				for _, reader := range readers {
+					l := <-reader
+					require.NotNil(t, l)
+					assert.Equal(t, reads.Fence(), l.Fence(), "no writer has held")
+					require.NoError(t, l.Commit(ctx, w.put("x")))
+				}
+				testkit.Check(t, "shared, behind a dead writer: "+name, testkit.AtMost(time.Since(start), " until all read", tc.atMost))
+				require.NoError(t, reads.Commit(ctx, w.put("x")))
+			})
+		})
+	}
+}
+
+// A writer that lives keeps its place before readers, however long it waits, and costs little meanwhile.
+func TestShared_WriterThatWaitsLongKeepsItsPlace(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		reads := w.readers(ctx, 1)[0]
+		writer := acquireAsync(ctx, w.client(quiet), catalogue)
+		reader := acquireAsync(ctx, w.client(quiet), catalogue, lock.Shared())
+		time.Sleep(time.Minute)
+		ops := w.requests(func() { time.Sleep(20 * time.Minute) })
+		require.NoError(t, reads.Release(ctx))
+		l := <-writer
+		require.NotNil(t, l)
+		assert.Empty(t, reader)
+		require.NoError(t, l.Release(ctx))
+		behind := <-reader
+		require.NotNil(t, behind)
+		assert.Greater(t, behind.Fence(), l.Fence())
+		require.NoError(t, behind.Release(ctx))
+		const renewals = 3 * 20 * time.Minute / (5 * time.Second)
+		testkit.Check(t, "shared, 20 min behind a writer", testkit.AtMost(times("UpdateItem", ops), "writes", int(renewals)*5/4))
+	})
+}
+
 // A late duplicate of a reader's enter leaves a ghost in the line. It is nobody's lease, and delays a writer by at most one
 // lease.
 func TestShared_LateDuplicateGrantsNothing(t *testing.T) {

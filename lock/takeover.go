@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// action is what to do about a ticket that holds.
+// action is what to do about a ticket that keeps others from holding.
 type action uint8
 
 const (
@@ -23,18 +23,18 @@ const (
 	ghost         // the ticket is this process's, and nobody answers for it: remove it
 	evict         // its session is marked as dead, or its Fixed lease has ended: remove it
 	silent        // its session can be marked as dead: mark it, then remove the ticket
-	ask           // it has held for long: ask its process whether it knows the ticket
+	ask           // it has been in the way for long: ask its process whether it knows the ticket
 )
 
 // leastSeen is how long a Fixed lease must at least be seen to hold before it counts as ended, unless its recorded end is past. After a
 // wait, the lease counts from when its waiter notices that it is first, and the next in line looks at least every 750 ms.
 const leastSeen = time.Second
 
-// suspect is what is known of a ticket that holds.
+// suspect is what is known of a ticket that keeps others from holding.
 type suspect struct {
 	session string        // empty for a Fixed lease
 	lease   time.Duration // length of its Fixed lease, or of its session's lease
-	since   time.Duration // how long it was seen to hold under this fence, and since its last Renew
+	since   time.Duration // how long it was seen in the way under this fence, and since its last Renew
 	silent  time.Duration // how long it was not renewed, as far as is known
 	dead    bool          // its session is marked as dead
 	wait    time.Duration // how long until it may be taken for dead, unless it shows life
@@ -89,7 +89,7 @@ func (s suspect) look(next time.Duration, begins bool) (in time.Duration, wanted
 	return 0, false
 }
 
-// suspect is what the entry knows of a holder, without a request; the zero value if its own ticket holds. of is the holder's place.
+// suspect is what the entry knows of a ticket in the way, without a request; the zero value if its own ticket holds. of is the place.
 func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	c, holder, place := e.client, row.Line[of], row.Place(e.ticket.ID)
 	if row.Granted(e.ticket.ID) {
@@ -148,9 +148,9 @@ func (e *entry) ahead(before []lockrow.Ticket, holder suspect) (n int) {
 	return n
 }
 
-// act does what is necessary about each holder, until the row has changed. It returns the changed row; nil if there is no change.
+// act does what is necessary about each ticket in the way, until the row has changed. It returns the changed row; nil if there is no change.
 func (e *entry) act(ctx context.Context, row *lockrow.Row) (after *lockrow.Row, err error) {
-	for place := 0; place < row.Holders() && after == nil && err == nil; place++ {
+	for place := 0; place < row.Blocking() && after == nil && err == nil; place++ {
 		after, err = e.actOn(ctx, row, place)
 	}
 	return after, err
@@ -186,7 +186,7 @@ func (e *entry) evict(ctx context.Context, row *lockrow.Row, places []int) (*loc
 	if err != nil {
 		return nil, e.patient(ctx, err)
 	}
-	if !refused && after.Granted(e.ticket.ID) {
+	if !refused && places[0] < row.Holders() && after.Granted(e.ticket.ID) {
 		e.path = pathTakenOver
 	}
 	return &after, nil

@@ -83,7 +83,7 @@ func (a *acquisition) enterAnyhow(ctx context.Context) error {
 	return a.enter(ctx, false)
 }
 
-// makeRoom acts on the holders of lines that are full, since all processes with a ticket in such a line may have died. It reports
+// makeRoom acts on the tickets in the way of lines that are full, since all processes with a ticket in such a line may have died. It reports
 // whether a line has changed.
 func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 	for _, e := range a.entries {
@@ -91,8 +91,8 @@ func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 		if !e.news || len(row.Line) < lockrow.Cap { // this line has not refused the last try
 			continue
 		}
-		for of := range row.Holders() {
-			if s := e.suspect(row, of); s.looked == never && s.since >= minLook { // an earlier try has found it holding, too
+		for of := range row.Blocking() {
+			if s := e.suspect(row, of); s.looked == never && s.since >= minLook { // an earlier try has found it there, too
 				a.client.sessions.look(s.session, minLook)
 			}
 		}

@@ -60,6 +60,8 @@ byte marks, crashes, late, forces, give_ups;
 /* All before it, and it, are shared; or it is the first. */
 #define holds(t) (line[0] == (t) || (is_shared(t) && is_shared(line[0]) && \
   (line[1] == (t) || (is_shared(line[1]) && (line[2] == (t) || (is_shared(line[2]) && line[3] == (t)))))))
+/* The first writer behind readers: it stops the readers behind it. */
+#define stops(p) (exclusive(line[p]) && is_shared(line[0]) && (p == 1 || (is_shared(line[1]) && (p == 2 || is_shared(line[2])))))
 
 /* ---- Rules: conditions of the requests, and what they change. ---- */
 
@@ -98,7 +100,7 @@ byte marks, crashes, late, forces, give_ups;
 #define in_doubt true                           /* after a lost answer: the request may have been applied */
 #endif
 #ifndef sees_to
-#define sees_to(p) true                         /* whoever waits marks and evicts each holder that is dead, wherever it stands */
+#define sees_to(p) true                         /* whoever waits marks and evicts each one in the way that is dead, wherever it stands */
 #endif
 #ifndef removes_ghosts
 #define removes_ghosts true
@@ -241,7 +243,7 @@ inline over() {                 /* what the checks know of the ticket is not nee
 }
 
 #define is_others(x) (line[x] != NOBODY && owner(line[x]) != c)
-#define sees_dead(x) (is_others(x) && holds(line[x]) && (dead[owner(line[x])] || down[owner(line[x])] || marks < MARKS) && sees_to(x))
+#define sees_dead(x) (is_others(x) && (holds(line[x]) || stops(x)) && (dead[owner(line[x])] || down[owner(line[x])] || marks < MARKS) && sees_to(x))
 
 inline look_at(x) {             /* a ticket, its place, and for the first the fence and whether the next is shared */
   head = line[x]; p = x; f = fence; s = (x == 0 && is_shared(line[1]))

@@ -84,8 +84,14 @@ func together() []Mutant {
 		{
 			Name: "only-the-first-holder-is-seen-to", Part: Together, File: "lock/takeover.go",
 			Breaks: "leaves dead holders behind the first one alone",
-			Old:    `place < row.Holders() && after == nil && err == nil`,
+			Old:    `place < row.Blocking() && after == nil && err == nil`,
 			New:    `place < 1 && after == nil && err == nil`,
+		},
+		{
+			Name: "dead-writer-stops-readers", Part: Together, File: "lock/internal/lockrow/holders.go",
+			Breaks: "lets a writer that died while it waited stop the readers behind it",
+			Old:    `r.Line[n].Length == 0 {`,
+			New:    `false {`,
 		},
 		{
 			Name: "reader-guarded-without-fence", Part: Together, File: "lock/internal/lockrow/rows.go",

@@ -49,6 +49,16 @@ func (r *Row) Holders() int {
 	return min(n, len(r.Line))
 }
 
+// Blocking returns how many of the first tickets keep others from holding: the holders, and behind readers the first writer, which stops
+// the readers behind it. A writer with a Fixed lease does not count: while it waits, nothing tells whether its process is alive.
+func (r *Row) Blocking() int {
+	n := r.Holders()
+	if r.Permits == 0 && n < len(r.Line) && r.Line[0].Shared() && r.Line[n].Length == 0 {
+		n++
+	}
+	return n
+}
+
 // Holding returns the holding of the ticket at a place. It is right only once that ticket holds.
 func (r *Row) Holding(place int) Holding {
 	h := Holding{ID: r.Line[place].ID, Fence: r.Fence}

@@ -37,15 +37,16 @@ func (b *bench) lineUp(list ...int64) (row lockrow.Row) {
 
 func TestShared_ReadersTogetherAndAWriterAlone(t *testing.T) {
 	for name, tt := range map[string]struct {
-		line  []int64
-		holds int
+		line            []int64
+		holds, inTheWay int
 	}{
-		"nobody":                    {nil, 0},
-		"a writer":                  {[]int64{-1}, 1},
-		"a writer before readers":   {[]int64{-1, 2, 3}, 1},
-		"readers":                   {[]int64{1, 2, 3}, 3},
-		"a writer behind readers":   {[]int64{1, 2, -3}, 2},
-		"readers behind the writer": {[]int64{1, -2, 3, 4}, 1},
+		"nobody":                    {nil, 0, 0},
+		"a writer":                  {[]int64{-1}, 1, 1},
+		"a writer before readers":   {[]int64{-1, 2, 3}, 1, 1},
+		"readers":                   {[]int64{1, 2, 3}, 3, 3},
+		"a writer behind readers":   {[]int64{1, 2, -3}, 2, 3},
+		"readers behind the writer": {[]int64{1, -2, 3, 4}, 1, 2},
+		"writers behind readers":    {[]int64{1, -2, -3}, 1, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var row lockrow.Row
@@ -57,6 +58,7 @@ func TestShared_ReadersTogetherAndAWriterAlone(t *testing.T) {
 				row.Line = append(row.Line, ticket)
 			}
 			assert.Equal(t, tt.holds, row.Holders())
+			assert.Equal(t, tt.inTheWay, row.Blocking())
 			for i, ticket := range row.Line {
 				assert.Equal(t, i < tt.holds, row.Granted(ticket.ID), "place %d", i)
 			}
