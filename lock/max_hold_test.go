@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -253,5 +254,15 @@ func TestMaxHold_EndsWhatAFailedReleaseHasLeft(t *testing.T) {
 		w.engine.ClearFaults()
 		time.Sleep(5 * time.Minute)
 		w.free(ctx, []lock.Target{lock.Name("report")})
+	})
+}
+
+func TestMaxHold_OfTheGreatestLength(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"), lock.MaxHold(math.MaxInt64))
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		require.NoError(t, l.Context().Err())
+		require.NoError(t, l.Commit(ctx, w.put("x")))
 	})
 }

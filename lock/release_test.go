@@ -411,3 +411,27 @@ func TestRelease_OfAFixedLeaseBehindAWriteIsRepeated(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// A release that was in doubt is repeated after the same client has acquired the lock again. It does not release that lease, and neither
+// does the MaxHold of the earlier one.
+func TestRelease_RepeatedOneLeavesALaterLeaseAlone(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, quiet)
+		target := lock.Name("report")
+		old, err := c.Acquire(ctx, target, lock.MaxHold(time.Minute))
+		require.NoError(t, err)
+		way.cut(unanswered)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.ErrorIs(t, old.Release(short), context.DeadlineExceeded)
+		way.cut(open)
+		later, err := c.Acquire(ctx, target)
+		require.NoError(t, err)
+		require.NoError(t, old.Release(ctx))
+		require.NoError(t, later.Write(ctx, w.put("x")))
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, old.Release(ctx))
+		require.NoError(t, later.Commit(ctx, w.put("x")))
+	})
+}

@@ -352,3 +352,27 @@ func TestSessions_ReturnsTheOthers(t *testing.T) {
 		assert.Equal(t, lock.SessionID(a), list[0].ID)
 	})
 }
+
+// A session without locks ends after half a lease. A lock that is acquired at any moment before, during or after that is renewed.
+func TestSession_LockAcquiredAtAnyMomentIsKept(t *testing.T) {
+	const lease, step = 20 * time.Second, 250 * time.Millisecond
+	virtual(t, func(ctx context.Context, w *world) {
+		w.latency(20 * time.Millisecond)
+		var all sync.WaitGroup
+		for pause := time.Duration(0); pause < lease*5/8; pause += step {
+			c, target := w.client(quiet), lock.Name(pause.String())
+			all.Go(func() {
+				l, err := c.Acquire(ctx, target)
+				assert.NoError(t, err)
+				assert.NoError(t, l.Release(ctx))
+				time.Sleep(pause)
+				l, err = c.Acquire(ctx, target)
+				assert.NoError(t, err)
+				time.Sleep(2 * lease)
+				assert.NoError(t, l.Context().Err(), "after %v", pause)
+				assert.NoError(t, l.Commit(ctx, w.put(pause.String())))
+			})
+		}
+		all.Wait()
+	})
+}
