@@ -449,3 +449,37 @@ func TestLead_CampaignsAgainBehindWritesThatHang(t *testing.T) {
 		assert.Greater(t, terms, 1)
 	})
 }
+
+// A payload tells others where the leader is. It is written before the leader's function runs.
+func TestLead_PayloadTellsWhoLeads(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		target, follower := lock.Name("dispatcher"), w.client(quiet)
+		leading := make(chan string)
+		stops := map[string]context.CancelFunc{}
+		var all sync.WaitGroup
+		for _, name := range []string{"a:80", "b:80", "c:80"} {
+			c := w.client(quiet)
+			open, stop := context.WithCancel(ctx)
+			stops[name] = stop
+			all.Go(func() {
+				err := c.Lead(open, target, func(ctx context.Context, _ *lock.Lease) error {
+					leading <- name
+					<-ctx.Done()
+					return nil
+				}, lock.WithData(name))
+				assert.ErrorIs(t, err, context.Canceled)
+			})
+			time.Sleep(time.Second)
+		}
+		for range stops {
+			name := <-leading
+			r, err := follower.Inspect(ctx, target)
+			require.NoError(t, err)
+			var shown string
+			require.NoError(t, r.Data.Decode(&shown))
+			assert.Equal(t, name, shown)
+			stops[name]()
+		}
+		all.Wait()
+	})
+}

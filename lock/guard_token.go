@@ -17,6 +17,9 @@ import (
 // fence, and no two leases have the same. The process that has acquired the lease goes on to renew it; a token does not. When
 // the lease is over, writes with the token are refused.
 //
+// If the other process is to end the lease, let it call [Client.ForceRelease] with Ticket. A [Fixed] lease needs no renewal, so
+// the process that has acquired it may have ended by then.
+//
 // Writes with tokens have no order, neither among each other nor with those of [Lease.Write]. A write whose answer was lost may
 // be applied after a later one. If that matters, let the writes depend on a version of the row that they change.
 //

@@ -175,3 +175,25 @@ func TestGuardToken_OfNothingIsRefused(t *testing.T) {
 		require.ErrorContains(t, w.table.Write(ctx, w.put("x"), lock.GuardToken{}.Guard(w.table)), "empty guard token")
 	})
 }
+
+// One process acquires the lock and ends; another one writes under its lease, and gives the lock to the next in line.
+func TestGuardToken_LetsAnotherProcessEndTheLease(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		target := lock.Name("import")
+		first, second := w.client(quiet), w.client(quiet)
+		l, err := first.Acquire(ctx, target, lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		token, err := lock.ParseGuardToken(l.GuardToken().String())
+		require.NoError(t, err)
+		waiter := acquireAsync(ctx, w.client(quiet), target)
+
+		tbl := w.open()
+		require.NoError(t, tbl.Write(ctx, w.put("x"), token.Guard(tbl)))
+		require.NoError(t, second.ForceRelease(ctx, target, token.Ticket, "done"))
+		next := <-waiter
+		require.NotNil(t, next)
+		require.ErrorIs(t, tbl.Write(ctx, w.put("x"), token.Guard(tbl)), lock.ErrLost)
+		require.ErrorIs(t, second.ForceRelease(ctx, target, token.Ticket), lock.ErrHeld, "it does not hit the next holder")
+		require.NoError(t, next.Commit(ctx, w.put("x")))
+	})
+}

@@ -33,6 +33,8 @@ const (
 // calls, with one exception: a write whose answer was lost may be applied after a later one. All who enter, leave and
 // write touch the same row. DynamoDB refuses requests that conflict there, and they are repeated.
 //
+// A call takes one permit. Callers that take several, one after the other, can wait for each other for ever.
+//
 // The goroutines of a client enter the line one by one, and do not pass a permit on. Permits cannot be combined with
 // [Shared], [Fixed] and [WithData], nor with [Client.AcquireAll], [Client.Lead] and [Client.Every].
 func Permits(n int) Option {
