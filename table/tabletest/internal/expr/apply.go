@@ -241,14 +241,15 @@ func (n *node) compute(item attr.Item) (*attr.Value, error) {
 	if n.op == opFunc {
 		want = attr.L
 	}
-	if left.Kind != want {
-		return nil, errOperandType
-	}
 	right, err := n.args[1].compute(item)
-	if err != nil {
+	switch {
+	case err != nil && n.args[1].bare().op == opFunc: // functions are computed before the kinds of operands count
 		return nil, err
-	}
-	if right.Kind != want {
+	case left.Kind != want:
+		return nil, errOperandType
+	case err != nil:
+		return nil, err
+	case right.Kind != want:
 		return nil, errOperandType
 	}
 	if n.op == opFunc {
