@@ -201,10 +201,9 @@ func (e *entry) await() error {
 		return err
 	}
 	w := &watch{}
-	w.Watch = e.client.poller.Watch(e.key, d, func(seen waitqueue.Look) time.Duration {
+	w.Watch = e.client.poller.Watch(e.key, d, func(seen waitqueue.Look) func() {
 		w.seen.Store(&seen)
-		seen.Then(e.signal)
-		return -1
+		return e.signal
 	})
 	e.watch, e.news = w, false
 	return nil

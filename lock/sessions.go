@@ -45,7 +45,7 @@ func (s *sessions) look(id string, in time.Duration) {
 	}
 	look := &sessionLook{due: due}
 	s.looks[id] = look
-	look.Watch = c.poller.Watch(key, in, func(seen waitqueue.Look) time.Duration {
+	look.Watch = c.poller.Watch(key, in, func(seen waitqueue.Look) func() {
 		if seen.Err == nil {
 			c.others.Saw(id, seen.Item, seen.At)
 		}
@@ -54,7 +54,7 @@ func (s *sessions) look(id string, in time.Duration) {
 		if s.looks[id] == look {
 			delete(s.looks, id)
 		}
-		return -1
+		return nil
 	})
 }
 

@@ -59,7 +59,7 @@ func TestPoller_GoesOnThroughAnOutage(t *testing.T) {
 				logs := make([]*log, n)
 				for i := range n {
 					logs[i] = newLog(t, key(i))
-					p.Watch(key(i), time.Duration(i)*ms, logs[i].each(10*time.Second))
+					watch(p, key(i), time.Duration(i)*ms, logs[i].each(10*time.Second))
 				}
 				pause(20 * time.Second)
 				synctest.Wait()
@@ -96,7 +96,7 @@ func TestPoller_ShortOutageDelaysLittle(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		r.answers(always(errOutage))
 		l := newLog(t, key(1))
-		p.Watch(key(1), 0, l.each(time.Hour))
+		watch(p, key(1), 0, l.each(time.Hour))
 		pause(time.Second)
 		assert.Empty(t, l.looks())
 		r.answers(nil)
@@ -117,9 +117,9 @@ func TestPoller_TellsAFatalError(t *testing.T) {
 			inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 				a, b, other := newLog(t, key(1)), newLog(t, key(2)), newLog(t, key(3))
 				r.answers(always(err))
-				p.Watch(key(1), 0, a.each(-1))
-				p.Watch(key(2), 0, b.each(100*ms))
-				p.Watch(key(3), time.Second, other.each(time.Hour))
+				watch(p, key(1), 0, a.each(-1))
+				watch(p, key(2), 0, b.each(100*ms))
+				watch(p, key(3), time.Second, other.each(time.Hour))
 				pause(50 * ms)
 				r.answers(nil)
 				pause(time.Second)
@@ -141,8 +141,8 @@ func TestPoller_FatalErrorOfSomeRowsLosesNoOthers(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		a, b := newLog(t, key(1)), newLog(t, key(2))
 		r.answers(without(key(1), errDenied))
-		p.Watch(key(1), 10*ms, a.each(-1))
-		p.Watch(key(2), 10*ms, b.each(-1))
+		watch(p, key(1), 10*ms, a.each(-1))
+		watch(p, key(2), 10*ms, b.each(-1))
 		pause(time.Second)
 		require.Len(t, a.looks(), 1)
 		require.ErrorIs(t, a.looks()[0].Err, errDenied)
@@ -156,8 +156,8 @@ func TestPoller_AsksAgainForUnprocessedRows(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		throttled, other := newLog(t, key(1)), newLog(t, key(2))
 		r.answers(without(key(1), table.ErrThrottled))
-		p.Watch(key(1), 0, throttled.each(100*ms))
-		p.Watch(key(2), 0, other.each(100*ms))
+		watch(p, key(1), 0, throttled.each(100*ms))
+		watch(p, key(2), 0, other.each(100*ms))
 		pause(10 * time.Minute)
 		assert.Empty(t, throttled.looks())
 		assert.Greater(t, len(other.looks()), 10*60*10*9/10)
@@ -189,7 +189,7 @@ func TestPoller_RowThatHangsHangsAlone(t *testing.T) {
 					logs := make([]*log, n)
 					for i := range n {
 						logs[i] = newLog(t, key(i))
-						p.Watch(key(i), 10*ms, logs[i].each(100*ms))
+						watch(p, key(i), 10*ms, logs[i].each(100*ms))
 					}
 					pause(duration)
 					for i, l := range logs {
@@ -223,7 +223,7 @@ func TestPoller_TimeoutIsNotFatal(t *testing.T) {
 		})
 		defer p.Close()
 		l := newLog(t, key(1))
-		p.Watch(key(1), 0, l.each(time.Hour))
+		watch(p, key(1), 0, l.each(time.Hour))
 		pause(5 * time.Second)
 		r.mu.Lock()
 		r.latency = 0
@@ -248,7 +248,7 @@ func TestPoller_ShortAnswerIsNoneForWhatIsMissing(t *testing.T) {
 		defer p.Close()
 		told := map[int]int{}
 		for i := range 3 {
-			p.Watch(key(i), 0, func(look waitqueue.Look) time.Duration {
+			watch(p, key(i), 0, func(look waitqueue.Look) time.Duration {
 				told[i]++
 				assert.Nil(t, look.Item)
 				assert.NoError(t, look.Err)

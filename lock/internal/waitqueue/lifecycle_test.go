@@ -28,8 +28,8 @@ func TestPoller_RunsWhileSomebodyWatches(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		for range 3 {
 			a, b := newLog(t, key(1)), newLog(t, key(2))
-			first := p.Watch(key(1), time.Hour, a.each(time.Hour))
-			p.Watch(key(2), 50*ms, b.each(-1))
+			first := watch(p, key(1), time.Hour, a.each(time.Hour))
+			watch(p, key(2), 50*ms, b.each(-1))
 			pause(time.Second)
 			require.Len(t, b.looks(), 1)
 			require.True(t, runs())
@@ -46,7 +46,7 @@ func TestPoller_RunsWhileSomebodyWatches(t *testing.T) {
 func TestStop_EndsAReadThatNobodyWaitsFor(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{Timeout: 2 * time.Second}, func(r *reader, p *waitqueue.Poller) {
 		r.answers(hangs(key(1)))
-		w := p.Watch(key(1), 0, newLog(t, key(1)).each(0))
+		w := watch(p, key(1), 0, newLog(t, key(1)).each(0))
 		pause(time.Second)
 		w.Stop()
 		pause(2 * time.Second)
@@ -59,7 +59,7 @@ func TestClose_EndsThePoller(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		r.latency = time.Second
 		l := newLog(t, key(1))
-		w := p.Watch(key(1), 0, l.each(0))
+		w := watch(p, key(1), 0, l.each(0))
 		pause(1500 * ms) // a read is under way
 		start := time.Now()
 		p.Close()
@@ -67,7 +67,7 @@ func TestClose_EndsThePoller(t *testing.T) {
 		assert.Zero(t, time.Since(start))
 		require.Len(t, l.looks(), 1)
 		w.Stop()
-		late := p.Watch(key(2), 0, l.each(0))
+		late := watch(p, key(2), 0, l.each(0))
 		late.Stop()
 		pause(time.Minute)
 		assert.Len(t, l.looks(), 1)
@@ -81,7 +81,7 @@ func TestClose_TellsNoMoreWhileLooksAreDelivered(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(_ *reader, p *waitqueue.Poller) {
 		told := 0
 		for i := range 10 {
-			p.Watch(key(i), 10*ms, func(waitqueue.Look) time.Duration {
+			watch(p, key(i), 10*ms, func(waitqueue.Look) time.Duration {
 				told++
 				time.Sleep(time.Second)
 				return 0
@@ -108,7 +108,7 @@ func TestPoller_CallsAWatcherOnceAtATime(t *testing.T) {
 					for range 10 {
 						var inside, stopped atomic.Int32
 						n := chance.IntN(20)
-						w := p.Watch(key(chance.IntN(8)), time.Duration(chance.IntN(30))*ms, func(look waitqueue.Look) time.Duration {
+						w := watch(p, key(chance.IntN(8)), time.Duration(chance.IntN(30))*ms, func(look waitqueue.Look) time.Duration {
 							assert.EqualValues(t, 1, inside.Add(1))
 							defer inside.Add(-1)
 							if stopped.Load() > 0 {
@@ -130,7 +130,7 @@ func TestPoller_CallsAWatcherOnceAtATime(t *testing.T) {
 			wg.Wait()
 			assert.Positive(t, told.Load())
 			l := newLog(t, key(1))
-			p.Watch(key(1), 10*ms, l.each(-1))
+			watch(p, key(1), 10*ms, l.each(-1))
 			pause(time.Second)
 			assert.Len(t, l.looks(), 1)
 		})

@@ -101,7 +101,7 @@ func (p *player) wait(ticket string, s seen) {
 		}.Look(machine.Real{})
 	}
 	done := make(chan struct{})
-	p.poller.Watch(key(1), next(s), func(look waitqueue.Look) time.Duration {
+	watch(p.poller, key(1), next(s), func(look waitqueue.Look) time.Duration {
 		var since, hold int64
 		_, err := fmt.Sscan(look.Item["row"].(*types.AttributeValueMemberS).Value, &since, &hold)
 		assert.NoError(p.t, err)

@@ -25,7 +25,7 @@ func next(m machine.Machine, p *waitqueue.Poller, key keys.Key, told func(waitqu
 	interval := func() time.Duration {
 		return waitqueue.Estimate{Ahead: 1, Hold: 200 * ms, Unchanged: machine.Since(m, start), Longest: 20 * time.Second}.Look(m)
 	}
-	p.Watch(key, interval(), func(look waitqueue.Look) time.Duration {
+	watch(p, key, interval(), func(look waitqueue.Look) time.Duration {
 		told(look)
 		return interval()
 	})
@@ -72,7 +72,7 @@ func TestPoller_WatchesThousandsOfRows(t *testing.T) {
 func jittered(low, high time.Duration) func(p *waitqueue.Poller, key keys.Key, told func(waitqueue.Look)) {
 	return func(p *waitqueue.Poller, key keys.Key, told func(waitqueue.Look)) {
 		interval := func() time.Duration { return low + rand.N(high-low) }
-		p.Watch(key, interval(), func(look waitqueue.Look) time.Duration {
+		watch(p, key, interval(), func(look waitqueue.Look) time.Duration {
 			told(look)
 			return interval()
 		})
@@ -84,13 +84,13 @@ func jittered(low, high time.Duration) func(p *waitqueue.Poller, key keys.Key, t
 func TestPoller_BusyRowAmongThousandsWaitsByTheSameShare(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(_ *reader, p *waitqueue.Poller) {
 		quiet := newLog(t, key(0))
-		p.Watch(key(0), 0, quiet.each(750*ms))
+		watch(p, key(0), 0, quiet.each(750*ms))
 		for i := range 4000 {
 			next(machine.Real{}, p, key(i+1), func(waitqueue.Look) {})
 		}
 		pause(20 * time.Second)
 		busy := newLog(t, key(-1))
-		p.Watch(key(-1), 0, busy.each(5*ms))
+		watch(p, key(-1), 0, busy.each(5*ms))
 		pause(time.Minute)
 		gaps := func(l *log) []time.Duration {
 			var list []time.Duration
@@ -115,7 +115,7 @@ func TestPoller_SpreadsManyFirstLooks(t *testing.T) {
 		const n = 3000
 		var order []int
 		for i := range n {
-			p.Watch(key(i), time.Duration(i), func(waitqueue.Look) time.Duration { // as their clock goes on
+			watch(p, key(i), time.Duration(i), func(waitqueue.Look) time.Duration { // as their clock goes on
 				order = append(order, i)
 				return -1
 			})
@@ -135,7 +135,7 @@ func TestPoller_BurstIsNotSlowedDown(t *testing.T) {
 		logs := make([]*log, 250)
 		for i := range logs {
 			logs[i] = newLog(t, key(i))
-			p.Watch(key(i), 5*ms, logs[i].each(-1))
+			watch(p, key(i), 5*ms, logs[i].each(-1))
 		}
 		pause(5*ms + 5*ms) // for five requests
 		synctest.Wait()
@@ -166,7 +166,7 @@ func TestPoller_RateIsConfigurable(t *testing.T) {
 	for _, rate := range []int{1, 7, 50, 300, 20_000} {
 		inTime(t, waitqueue.PollerConfig{Rate: rate}, func(r *reader, p *waitqueue.Poller) {
 			for i := range 500 {
-				p.Watch(key(i), 0, func(waitqueue.Look) time.Duration { return 5 * ms })
+				watch(p, key(i), 0, func(waitqueue.Look) time.Duration { return 5 * ms })
 			}
 			pause(20 * time.Second)
 			sent := r.sent()

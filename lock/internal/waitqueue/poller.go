@@ -34,15 +34,15 @@ type PollerConfig struct {
 	Timeout time.Duration
 
 	// Rate is how many rows a second are read at most in the long run. After a quiet time, it reads about Rate/4 rows at once. One
-	// request reads at most Rate/20 rows. If the watchers ask for more than Rate, all intervals get longer in proportion. Defaults to
+	// request reads at most Rate/20 rows. If the watchers ask for more than Rate, all times get longer in proportion. Defaults to
 	// [DefaultRate].
 	Rate int
 }
 
-// Poller reads the rows that somebody watches, again and again, for any number of watchers.
+// Poller reads the rows that somebody watches, once for each of any number of watchers.
 //
 // All rows that are due share a request, and all watchers of a row share its read. If there is room, the request also serves watchers
-// that are past half of their interval. A read that fails is repeated for as long as somebody watches: after 50 ms at first, and after
+// that are past half of their time. A read that fails is repeated for as long as somebody watches: after 50 ms at first, and after
 // 5 s in the end, jittered by half. Each time, its rows are read with fewer others, so that rows whose reads hang do not keep others from
 // being read.
 //
@@ -125,7 +125,6 @@ func (p *Poller) plan() (rows [][]*Watch, at time.Time, open bool) {
 			index[w.key], rows = i, append(rows, nil)
 		}
 		rows[i] = append(rows[i], w)
-		w.reading = true
 	}
 	p.due = slices.Delete(p.due, 0, n)
 	p.gate = later(p.gate, now.Add(-time.Second/4)).Add(p.cost(len(rows)))
@@ -152,7 +151,7 @@ func (p *Poller) read(rows [][]*Watch) {
 	brought := 0
 	var then []func()
 	for i, watches := range rows {
-		look := Look{At: at, then: &then}
+		look := Look{At: at}
 		switch {
 		case some && i < len(items) && (part == nil || !slices.Contains(part.Keys, list[i])):
 			look.Item = items[i]
@@ -164,7 +163,9 @@ func (p *Poller) read(rows [][]*Watch) {
 		}
 		brought++
 		for _, w := range watches {
-			p.tell(w, look)
+			if f := p.tell(w, look); f != nil {
+				then = append(then, f)
+			}
 		}
 	}
 	p.mu.Lock()
@@ -202,19 +203,13 @@ func (p *Poller) missed(watches []*Watch) {
 	}
 }
 
-func (p *Poller) tell(w *Watch, look Look) {
+func (p *Poller) tell(w *Watch, look Look) (then func()) {
 	p.mu.Lock()
 	over := w.ended || p.ctx.Err() != nil
+	p.end(w)
 	p.mu.Unlock()
 	if over {
-		return
+		return nil
 	}
-	next := w.seen(look)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if next < 0 {
-		p.end(w)
-	}
-	w.failures = 0
-	p.wait(w, next, time.Millisecond)
+	return w.seen(look)
 }

@@ -17,7 +17,7 @@ func TestPoller_LooksAsOftenAsAWatcherAsks(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		l := newLog(t, key(1))
 		start := time.Now()
-		w := p.Watch(key(1), 5*ms, l.each(5*ms))
+		w := watch(p, key(1), 5*ms, l.each(5*ms))
 		pause(time.Minute)
 		w.Stop()
 		for i, look := range l.looks() {
@@ -31,7 +31,7 @@ func TestPoller_LooksAsOftenAsAWatcherAsks(t *testing.T) {
 func TestPoller_RowsThatAreDueShareARequest(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		for i := range 250 {
-			p.Watch(key(i), time.Second, newLog(t, key(i)).each(time.Second))
+			watch(p, key(i), time.Second, newLog(t, key(i)).each(time.Second))
 		}
 		pause(1500 * ms)
 		var sizes []int
@@ -46,9 +46,9 @@ func TestPoller_RowsThatAreDueShareARequest(t *testing.T) {
 func TestPoller_RowsComeAlongFromHalfOfTheirInterval(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		a, b, c := newLog(t, key(1)), newLog(t, key(2)), newLog(t, key(3))
-		p.Watch(key(1), 100*ms, a.each(time.Hour))
-		p.Watch(key(2), 190*ms, b.each(time.Hour))
-		p.Watch(key(3), 210*ms, c.each(time.Hour))
+		watch(p, key(1), 100*ms, a.each(time.Hour))
+		watch(p, key(2), 190*ms, b.each(time.Hour))
+		watch(p, key(3), 210*ms, c.each(time.Hour))
 		pause(time.Second)
 		assert.Equal(t, "[101ms]", a.String())
 		assert.Equal(t, "[101ms]", b.String())
@@ -61,8 +61,8 @@ func TestPoller_RowsComeAlongFromHalfOfTheirInterval(t *testing.T) {
 func TestPoller_WatchersOfOneRowShareItsReads(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		often, seldom := newLog(t, key(1)), newLog(t, key(1))
-		p.Watch(key(1), 100*ms, often.each(100*ms))
-		last := p.Watch(key(1), 10*time.Second, seldom.each(10*time.Second))
+		watch(p, key(1), 100*ms, often.each(100*ms))
+		last := watch(p, key(1), 10*time.Second, seldom.each(10*time.Second))
 		pause(time.Minute)
 		assert.Len(t, r.sent(), len(often.looks()))
 		require.Len(t, seldom.looks(), 11)
@@ -73,16 +73,19 @@ func TestPoller_WatchersOfOneRowShareItsReads(t *testing.T) {
 	})
 }
 
-func TestWatch_EndsWhenItsWatcherSaysSo(t *testing.T) {
+// A watcher is called once. What it returns is called when all watchers of the request have been called.
+func TestWatch_IsToldOnceAndThenOfAll(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
-		n := 0
-		p.Watch(key(1), 0, func(waitqueue.Look) time.Duration {
-			n++
-			return time.Duration(2 - n)
-		})
+		var order []string
+		for i := range 3 {
+			p.Watch(key(i), 10*ms, func(waitqueue.Look) func() {
+				order = append(order, "told")
+				return func() { order = append(order, "then") }
+			})
+		}
 		pause(time.Minute)
-		assert.Equal(t, 3, n)
-		assert.Len(t, r.sent(), 3)
+		assert.Equal(t, []string{"told", "told", "told", "then", "then", "then"}, order)
+		assert.Len(t, r.sent(), 1)
 	})
 }
 
@@ -91,9 +94,9 @@ func TestWatch_IsNotToldOfAReadUnderWay(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		r.latency = 100 * ms
 		first, second := newLog(t, key(1)), newLog(t, key(1))
-		p.Watch(key(1), 0, first.each(time.Hour))
+		watch(p, key(1), 0, first.each(time.Hour))
 		pause(50 * ms)
-		p.Watch(key(1), 0, second.each(time.Hour))
+		watch(p, key(1), 0, second.each(time.Hour))
 		pause(time.Second)
 		assert.Equal(t, "[100ms]", first.String())
 		assert.Equal(t, "[200ms]", second.String())
@@ -104,16 +107,16 @@ func TestWatch_IsNotToldOfAReadUnderWay(t *testing.T) {
 func TestWatch_MayWatchAndStop(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		inner, other, third := newLog(t, key(1)), newLog(t, key(2)), newLog(t, key(1))
-		var own, otherWatch *waitqueue.Watch
-		own = p.Watch(key(1), 10*ms, func(waitqueue.Look) time.Duration {
+		var own, otherWatch *watching
+		own = watch(p, key(1), 10*ms, func(waitqueue.Look) time.Duration {
 			own.Stop()
 			own.Stop()
 			otherWatch.Stop() // of the same request, and not told yet
-			p.Watch(key(1), 20*ms, inner.each(time.Hour))
+			watch(p, key(1), 20*ms, inner.each(time.Hour))
 			return 0
 		})
-		otherWatch = p.Watch(key(2), 11*ms, other.each(0))
-		p.Watch(key(1), time.Minute, third.each(time.Hour))
+		otherWatch = watch(p, key(2), 11*ms, other.each(0))
+		watch(p, key(1), time.Minute, third.each(time.Hour))
 		pause(10 * time.Second)
 		assert.Equal(t, "[32ms]", inner.String())
 		assert.Empty(t, other.looks())
@@ -127,7 +130,7 @@ func TestStop_LeavesTheRunningCallAtMost(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		var running, stopped atomic.Bool
 		var after atomic.Int64
-		w := p.Watch(key(1), 0, func(waitqueue.Look) time.Duration {
+		w := watch(p, key(1), 0, func(waitqueue.Look) time.Duration {
 			if stopped.Load() {
 				after.Add(1)
 			}
@@ -147,26 +150,10 @@ func TestStop_LeavesTheRunningCallAtMost(t *testing.T) {
 
 		// Stopped while the row is being read: it is not told.
 		l := newLog(t, key(2))
-		w = p.Watch(key(2), 0, l.each(0))
+		w = watch(p, key(2), 0, l.each(0))
 		pause(ms / 2)
 		w.Stop()
 		pause(time.Second)
 		assert.Empty(t, l.looks())
-	})
-}
-
-// A watcher that was told and has not acted yet is not told a second time at one instant, however little it asks to wait.
-func TestPoller_TwoLooksAreNotAtOneInstant(t *testing.T) {
-	inTime(t, waitqueue.PollerConfig{Rate: 100_000}, func(r *reader, p *waitqueue.Poller) {
-		r.latency = 0
-		l := newLog(t, key(1))
-		w := p.Watch(key(1), 0, l.each(0))
-		time.Sleep(100 * ms)
-		w.Stop()
-		list := l.times()
-		for i := range list[1:] {
-			require.GreaterOrEqual(t, list[i+1]-list[i], ms)
-		}
-		assert.GreaterOrEqual(t, len(list), 90)
 	})
 }

@@ -134,6 +134,44 @@ func inTime(t *testing.T, config waitqueue.PollerConfig, f func(r *reader, p *wa
 	})
 }
 
+// watching looks at a row again and again, as one does that waits in a line.
+type watching struct {
+	p    *waitqueue.Poller
+	key  keys.Key
+	seen func(waitqueue.Look) (next time.Duration) // a negative duration ends it
+
+	mu    sync.Mutex
+	w     *waitqueue.Watch
+	ended bool
+}
+
+func watch(p *waitqueue.Poller, key keys.Key, first time.Duration, seen func(waitqueue.Look) (next time.Duration)) *watching {
+	w := &watching{p: p, key: key, seen: seen}
+	w.look(first)
+	return w
+}
+
+func (w *watching) look(in time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if in < 0 || w.ended {
+		return
+	}
+	w.w = w.p.Watch(w.key, in, func(look waitqueue.Look) func() {
+		if next := w.seen(look); next >= 0 {
+			w.look(max(next, ms))
+		}
+		return nil
+	})
+}
+
+func (w *watching) Stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	w.w.Stop()
+}
+
 // log keeps the looks of one watcher.
 type log struct {
 	t     *testing.T

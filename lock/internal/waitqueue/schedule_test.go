@@ -59,7 +59,7 @@ type step struct {
 type scheduled struct {
 	s         *schedule
 	key       keys.Key
-	w         *waitqueue.Watch
+	w         *watching
 	told      int
 	from, due time.Time // of the interval
 	ended     bool
@@ -153,7 +153,7 @@ func (s *schedule) watch(p *waitqueue.Poller, step step, k int) {
 	number := len(s.watchers)
 	s.watchers, s.of[w.key] = append(s.watchers, w), append(s.of[w.key], w)
 	w.from, w.due = time.Now(), time.Now().Add(step.d)
-	w.w = p.Watch(w.key, step.d, func(look waitqueue.Look) time.Duration {
+	w.w = watch(p, w.key, step.d, func(look waitqueue.Look) time.Duration {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if w.ended {

@@ -20,39 +20,32 @@ type Look struct {
 
 	// Err is why the row cannot be read, if repeating the read cannot help. Item is nil then.
 	Err error
-
-	then *[]func()
 }
 
-// Then makes f run after all watchers of the rows that were read together have been called. So what f wakes does not run while other
-// watchers are still called. f must not block.
-func (l Look) Then(f func()) { *l.then = append(*l.then, f) }
-
-// Watch is the interest of one watcher in a row.
+// Watch is the interest of one watcher in one look at a row.
 type Watch struct {
 	poller    *Poller
 	key       keys.Key
-	seen      func(Look) time.Duration
-	due, half time.Time // end and middle of its interval
+	seen      func(Look) func()
+	due, half time.Time // end and middle of its time
 	wanted    float64   // looks a second
 	failures  int       // reads in a row that brought nothing
-	reading   bool      // a read for it is under way
 	ended     bool
 }
 
-// Watch calls seen with what it reads of a row, for the first time after the duration first.
+// Watch reads a row after a time, and calls seen with what it has read. After half of the time, the watch shares a look that another one
+// causes, but never one that began before the watch. If the poller has ended, seen is never called.
 //
-// seen returns how long to wait until the next look, counted from its return, at least 1 ms. A negative duration ends the watch. seen is
-// called on the poller's goroutine, one call at a time, and must not block. After half of its interval, the watch shares a look that
-// another one causes, but never one that began before the watch. If the poller has ended, seen is never called.
-func (p *Poller) Watch(key keys.Key, first time.Duration, seen func(Look) (next time.Duration)) *Watch {
+// seen may return a function, which is called after all watchers of the rows that were read together. So what that function wakes does
+// not run while other watchers are still called. Both are called on the poller's goroutine, one call at a time, and must not block.
+func (p *Poller) Watch(key keys.Key, in time.Duration, seen func(Look) (then func())) *Watch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := &Watch{poller: p, key: key, seen: seen, ended: p.ctx.Err() != nil}
 	if w.ended {
 		return w
 	}
-	p.wait(w, first, 0)
+	p.wait(w, in, 0)
 	if !p.running {
 		p.running = true
 		p.work.Go(p.run)
@@ -75,8 +68,7 @@ func (p *Poller) end(w *Watch) {
 	}
 	w.ended = true
 	p.wanted -= w.wanted
-	if !w.reading {
-		i := slices.Index(p.due, w)
+	if i := slices.Index(p.due, w); i >= 0 { // otherwise a read for it is under way
 		p.due = slices.Delete(p.due, i, i+1)
 	}
 	if len(p.due) == 0 { // run may end
@@ -84,11 +76,11 @@ func (p *Poller) end(w *Watch) {
 	}
 }
 
-// wait schedules the next look of a watch: in d, or after half of d together with others, but not before least. While reads have to wait
+// wait schedules the look of a watch: in d, or after half of d together with others, but not before least. While reads have to wait
 // for the rate, d grows by the ratio of what all watchers want to what the rate allows: watches with frequent and with rare looks lose
 // the same share. It grows by at most the time of one read for each of them, as if they took turns. wait is called with mu held.
 func (p *Poller) wait(w *Watch, d, least time.Duration) {
-	if w.reading = false; w.ended {
+	if w.ended {
 		return
 	}
 	now := p.config.Machine.Now()
