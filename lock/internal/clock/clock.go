@@ -197,14 +197,15 @@ func (c Clock) Detach(ctx context.Context) (context.Context, context.CancelFunc)
 	return c.Detached(ctx)
 }
 
-// Cause returns why ctx ended. The error also matches ctx.Err().
+// Cause returns why ctx ended; nil while ctx goes on. The error also matches ctx.Err().
 func Cause(ctx context.Context) error {
+	err := ctx.Err() // read first: then there is a cause if ctx has ended
 	cause := context.Cause(ctx)
 	switch {
-	case cause == nil: // ctx is of another implementation, and has ended before the standard context inside it has a cause
-		return ctx.Err()
-	case errors.Is(cause, ctx.Err()):
+	case err == nil, cause == nil: // without a cause, ctx is of another implementation, and has ended before the standard context inside it
+		return err
+	case errors.Is(cause, err):
 		return cause
 	}
-	return fmt.Errorf("%w: %w", cause, ctx.Err())
+	return fmt.Errorf("%w: %w", cause, err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -175,6 +176,36 @@ func TestSleep_EndsWithTheContext(t *testing.T) {
 		synctest.Wait()
 		require.ErrorIs(t, detached.Err(), context.DeadlineExceeded)
 	})
+}
+
+// A context may end while Cause looks at it. Then it goes on still, or has ended with its cause: never without.
+func TestCause_OfAContextThatEndsMeanwhile(t *testing.T) {
+	closing := errors.New("closing")
+	for looks := range 4 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err := clock.Cause(&endsLater{ctx, looks, func() { cancel(closing) }})
+		if err != nil {
+			require.ErrorIs(t, err, closing, "after %d looks", looks)
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		cancel(closing)
+		require.ErrorIs(t, clock.Cause(ctx), closing)
+	}
+}
+
+// endsLater ends when its Err was called several times.
+type endsLater struct {
+	context.Context
+
+	looks int
+	end   func()
+}
+
+func (c *endsLater) Err() error {
+	if c.looks--; c.looks < 0 {
+		c.end()
+	}
+	return c.Context.Err()
 }
 
 func TestJitter_SpreadsByATenth(t *testing.T) {
