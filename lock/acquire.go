@@ -212,10 +212,7 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 	}
 	if err != nil {
 		a.leave(ctx) // before the next goroutine of this process enters the line
-		if ctx.Err() != nil {
-			err = attempt.WithCause(ctx, err)
-		}
-		return nil, err
+		return nil, attempt.WithCause(ctx, err)
 	}
 	return a.granted(ctx)
 }

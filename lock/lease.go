@@ -96,7 +96,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 			slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now(),
 			writes: row.Writes, edits: row.Edits,
 		},
-		status: status{kept: now},
+		status: status{known: known{kept: now}},
 	}
 	if r.data.Given { // the payload is written by now, or will be before the caller gets the lease
 		row.Data = r.data.Value
@@ -188,17 +188,13 @@ func (l *Lease) Remaining() time.Duration {
 // begin makes the lease ready for the application: it writes the payload and the run, and starts MaxHold. It also fails if the lease or
 // ctx has ended. The function that called it then gives the lock back.
 func (l *Lease) begin(ctx context.Context) error {
-	err := l.termCause()
-	if err == nil {
-		err = l.writeFirst(ctx)
+	if err := l.termCause(); err != nil {
+		return err
 	}
-	if err == nil && ctx.Err() != nil {
-		err = causeOf(ctx)
+	if err := l.writeFirst(ctx); err != nil {
+		return err
 	}
-	if err == nil {
-		err = l.termCause()
-	}
-	if err != nil {
+	if err := cmp.Or(causeOf(ctx), l.termCause()); err != nil {
 		return err
 	}
 	c := l.client

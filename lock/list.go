@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -50,10 +51,7 @@ func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error]
 		}
 		for _, items := range sources {
 			for item, err := range items {
-				if err == nil && ctx.Err() != nil {
-					err = causeOf(ctx)
-				}
-				if err != nil {
+				if err := cmp.Or(err, causeOf(ctx)); err != nil {
 					yield(Record{}, wrap("list", err))
 					return
 				}

@@ -81,10 +81,7 @@ func (l *Lease) releaseWhileHeld(ctx context.Context) error {
 func (l *Lease) change(commit bool) lockrow.Change {
 	c := l.client
 	change := lockrow.Change{Since: c.now(), TTL: c.ttl(l.request.keep())}
-	l.status.mu.Lock()
-	got := l.status.got
-	l.status.mu.Unlock()
-	if !got.IsZero() { // a lease that no caller got does not show how long holders take
+	if !l.status.get().got.IsZero() { // a lease that no caller got does not show how long holders take
 		hold := waitqueue.Smooth(time.Duration(l.turn.row.Hold)*time.Millisecond, c.clk().Ago(l.turn.since))
 		change.Hold = max(hold.Milliseconds(), 1)
 	}
@@ -130,10 +127,7 @@ func (*target) last() *lockrow.Row { return nil }
 // next makes a ticket for the goroutine of this process that gets the lock next. nil means that the lock is released instead of passed,
 // as always while an earlier pass or release is in doubt. The turn is taken.
 func (l *Lease) next() *target {
-	c := l.client
-	l.status.mu.Lock()
-	p := l.status.place
-	l.status.mu.Unlock()
+	c, p := l.client, l.status.get().place
 	if l.turn.target != nil || l.turn.inDoubt || l.holding.Fence >= lockrow.MaxFence || c.closing.Err() != nil ||
 		p == nil || c.config.Handoffs < 0 || l.termCause() != nil || !p.MayPass(c.config.Handoffs, l.othersWait()) {
 		return nil

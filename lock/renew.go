@@ -21,10 +21,7 @@ import (
 // Cost: one conditional write with Fixed, otherwise nothing.
 func (l *Lease) Renew(ctx context.Context) error {
 	return l.call("renew", func() error {
-		if ctx := checked(ctx); ctx.Err() != nil {
-			return causeOf(ctx)
-		}
-		if err := cmp.Or(l.over(), l.termCause()); err != nil {
+		if err := cmp.Or(causeOf(checked(ctx)), l.over(), l.termCause()); err != nil {
 			return err
 		}
 		switch state := l.is(); {
@@ -99,13 +96,12 @@ const latest = 15 * time.Minute
 
 // due reports whether maintain has something to do. A write under way comes first, for up to twice prolongEvery.
 func (l *Lease) due() bool {
-	l.status.mu.Lock()
-	defer l.status.mu.Unlock()
-	kept := l.client.clk().Ago(l.status.kept)
+	s := l.status.get()
+	kept := l.client.clk().Ago(s.kept)
 	if l.session == nil || l.turn.taken() && kept < 2*prolongEvery {
 		return false
 	}
-	return l.status.state == lease.Releasing || l.mayCommit() || kept >= prolongEvery
+	return s.state == lease.Releasing || l.mayCommit() || kept >= prolongEvery
 }
 
 // maintain repeats a release that has failed. Otherwise it puts off the deletion of the row, and learns from the answer whether a

@@ -20,7 +20,12 @@ type status struct {
 	repeats atomic.Bool // a goroutine repeats the release for the holder, or has done so
 	unused  atomic.Bool // the lease has given its session back (Unuse)
 
-	mu    sync.Mutex // guards the following; never held across I/O
+	mu sync.Mutex // guards the following; never held across I/O
+	known
+}
+
+// known is what is known of a lease at one moment.
+type known struct {
 	state lease.State
 	gave  bool        // a release has begun while the lock was held
 	place *place      // the process's place in the line; nil if this lease does not have it
@@ -31,38 +36,40 @@ type status struct {
 	doubt time.Time   // monotonic: when a commit without an answer was sent last; zero for never
 }
 
+// get returns what is known now.
+func (s *status) get() known {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
+}
+
 // doubtCommit records that a commit may have been applied, or may yet be. Renewals find out (see due). A Fixed lease has no renewals: for
 // it a goroutine finds out, if the commit passes the lock to a goroutine that may hold it by now. The turn is taken.
 func (l *Lease) doubtCommit() {
-	c, s := l.client, &l.status
-	s.mu.Lock()
+	c := l.client
 	finds := l.session == nil && l.turn.target != nil && !l.mayCommit()
-	s.doubt = c.clk().Now()
-	s.mu.Unlock()
+	l.status.mu.Lock()
+	l.status.doubt = c.clk().Now()
+	l.status.mu.Unlock()
 	if !finds {
 		return
 	}
 	c.tryRun(func() {
 		c.repeat(c.closing, c.config.Lease/4, func(ctx context.Context) (done bool) {
 			l.maintain(ctx)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.state.Ended() || !l.mayCommit()
+			return l.is().Ended() || !l.mayCommit()
 		})
 	})
 }
 
-// mayCommit reports whether a commit without an answer may still be applied. The caller holds status.mu.
+// mayCommit reports whether a commit without an answer may still be applied.
 func (l *Lease) mayCommit() bool {
-	return !l.status.doubt.IsZero() && l.client.clk().Ago(l.status.doubt) < latest
+	sent := l.status.get().doubt
+	return !sent.IsZero() && l.client.clk().Ago(sent) < latest
 }
 
 // inDoubt reports whether a commit without an answer may have been applied.
-func (l *Lease) inDoubt() bool {
-	l.status.mu.Lock()
-	defer l.status.mu.Unlock()
-	return !l.status.doubt.IsZero()
-}
+func (l *Lease) inDoubt() bool { return !l.status.get().doubt.IsZero() }
 
 // termCause ends the lease if its term has ended, and returns why; nil while the term goes on.
 func (l *Lease) termCause() error {
@@ -115,9 +122,7 @@ func (l *Lease) endOf(cause error) error {
 
 // givenUp reports whether the holder has released the lock, or tried to, and whether a commit was or may have been applied.
 func (l *Lease) givenUp() (released, committed bool) {
-	l.status.mu.Lock()
-	defer l.status.mu.Unlock()
-	return l.status.gave, l.committed.Load() || !l.status.doubt.IsZero()
+	return l.status.get().gave, l.committed.Load() || l.inDoubt()
 }
 
 // giveBack releases a lease that its caller never got, or whose function has panicked.
@@ -129,22 +134,16 @@ func (l *Lease) giveBack() {
 
 // cause returns why the lease was lost, or else why its context has ended; nil while the lease goes on. The context alone is not
 // enough: if it ended with ErrRevoked, it does not show a later loss.
-func (l *Lease) cause() error {
-	l.status.mu.Lock()
-	defer l.status.mu.Unlock()
-	return cmp.Or(l.status.loss, context.Cause(l.ctx))
-}
+func (l *Lease) cause() error { return cmp.Or(l.status.get().loss, context.Cause(l.ctx)) }
 
 // over returns why the lease does not hold the lock any more; nil while it may hold it.
 func (l *Lease) over() error {
-	l.status.mu.Lock()
-	state, loss := l.status.state, l.status.loss
-	l.status.mu.Unlock()
-	cause := cmp.Or(loss, context.Cause(l.ctx))
+	s := l.status.get()
+	cause := cmp.Or(s.loss, context.Cause(l.ctx))
 	switch {
-	case !state.Over():
+	case !s.state.Over():
 		return nil
-	case state == lease.Released && (l.committed.Load() || !errors.Is(loss, ErrMaxHold)):
+	case s.state == lease.Released && (l.committed.Load() || !errors.Is(s.loss, ErrMaxHold)):
 		return ErrReleased
 	case errors.Is(cause, ErrLost):
 		return cause
@@ -152,11 +151,7 @@ func (l *Lease) over() error {
 	return ErrStolen
 }
 
-func (l *Lease) is() lease.State {
-	l.status.mu.Lock()
-	defer l.status.mu.Unlock()
-	return l.status.state
-}
+func (l *Lease) is() lease.State { return l.status.get().state }
 
 // on takes the lease to its next state, and carries out the effects. cause is the reason; nil if the event alone tells it.
 func (l *Lease) on(event lease.Event, cause error) {
