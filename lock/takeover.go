@@ -211,21 +211,19 @@ func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused boo
 func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	c := a.client
 	for _, e := range a.entries {
-		for row := *e.row.Load(); len(row.Line) > 0; { // each new row is judged again: others may have come
-			dead := a.longDead(ctx, &row)
-			if dead == nil || len(row.Line) > row.Holders() && len(dead) < len(row.Line) { // somebody who may be alive waits
+		for row := e.row.Load(); len(row.Line) > 0; row = e.row.Load() { // each new row is judged again: others may have come
+			dead := a.longDead(ctx, row)
+			if dead == nil {
 				return held
 			}
 			if len(row.Line) == 1 && row.Permits == 0 { // Replace, below, puts the new ticket into the place of the dead one
 				break
 			}
-			var err error
-			row, _, err = c.rowOf(c.table.Apply(ctx, c.layout.rows.Evict(e.key, &row, dead, c.change(&row)), table.ReturnNew))
+			after, _, err := c.rowOf(c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, dead, c.change(row)), table.ReturnNew))
 			if err != nil {
 				return err
 			}
-			seen := row
-			if e.saw(&seen); row.Permits > 0 {
+			if e.saw(&after); after.Permits > 0 {
 				break
 			}
 		}
