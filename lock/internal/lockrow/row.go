@@ -43,7 +43,7 @@ var (
 
 // Names are the names of the attributes of a lock row.
 type Names struct {
-	PK, SK, Type, TTL string // from the table's scheme
+	PK, Type, TTL string // from the table's scheme
 
 	Line, Fence, Renewed, Writes, Since, Hold string
 	Data, Edits, Ran, Running, Failed         string
@@ -56,7 +56,7 @@ type Names struct {
 // NamesOf returns the names in a table with the given scheme. All names that the scheme does not give begin with prefix.
 func NamesOf(s keys.Scheme, prefix string) Names {
 	return Names{
-		PK: s.PK, SK: s.SK, Type: s.Type, TTL: s.TTL,
+		PK: s.PK, Type: s.Type, TTL: s.TTL,
 		Line: prefix + "line", Fence: prefix + "fence", Renewed: prefix + "renewed", Writes: prefix + "writes", Since: prefix + "since", Hold: prefix + "hold",
 		Data: prefix + "data", Edits: prefix + "edits", Ran: prefix + "ran", Running: prefix + "running", Failed: prefix + "failed",
 		Forced: prefix + "forced", ForcedFence: prefix + "forced_fence", Ousted: prefix + "ousted",
@@ -84,7 +84,6 @@ type Row struct {
 	Edits       int64                // number of the last SetData, by any holder, or of permits, of the last SetPermits; 0 for none
 	Ran         int64                // start of the last interval whose run has finished, or has failed for good
 	Running     int64                // start of the interval whose run has begun and not finished
-	Failed      int64                // start of the last interval whose run has failed for good
 	ForcedFence int64                // fence of the last holder that lost the lock by force; of permits: the next stay then; 0 for never
 	Ousted      int64                // how often others have removed readers
 	TTL         int64                // epoch seconds
@@ -116,7 +115,7 @@ func (n Names) Parse(item table.Item) (Row, error) {
 		{n.Edits, &r.Edits},
 		{n.Ran, &r.Ran},
 		{n.Running, &r.Running},
-		{n.Failed, &r.Failed},
+		{n.Failed, new(int64)}, // only people read it
 		{n.ForcedFence, &r.ForcedFence},
 		{n.Ousted, &r.Ousted},
 		{n.Permits, &r.Permits},
