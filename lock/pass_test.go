@@ -59,6 +59,25 @@ func TestPass_TargetOfAFailedPassKeepsItsPlace(t *testing.T) {
 	})
 }
 
+// With a negative Config.Handoffs a goroutine never passes the lock to another one: that one enters the line, also if nobody else waits.
+func TestHandoffs_NegativeMeansNever(t *testing.T) {
+	for handoffs, requests := range map[int]int{0: 1, 1: 1, -1: 2} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.client(lock.Config{Handoffs: handoffs})
+			first, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			got := acquireAsync(ctx, c, lock.Name("report"))
+			var next *lock.Lease
+			ops := w.requests(func() {
+				require.NoError(t, first.Release(ctx))
+				next = <-got
+			})
+			assert.Len(t, ops, requests, "%d handoffs: %v", handoffs, ops)
+			require.NoError(t, next.Release(ctx))
+		})
+	}
+}
+
 // A lease that was passed has the next fence and its whole length, and the lease before is over.
 func TestPass_GivesAWholeLease(t *testing.T) {
 	for _, commits := range []bool{false, true} {
