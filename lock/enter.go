@@ -29,8 +29,8 @@ func (a *acquisition) send(ctx context.Context, ifFree bool, op func(*entry) tab
 		how = a.sendOne
 	}
 	err := how(ctx, ifFree, op)
-	for _, e := range a.entries { // with ifFree, the payload and the run were written with the tickets; a Replace writes no run
-		e.begun = err == nil && ifFree && (a.run == nil || e.path == pathFree)
+	for _, e := range a.entries { // with ifFree, the payload and the run were written with the tickets (a try has no run)
+		e.begun = err == nil && ifFree
 	}
 	return err
 }
@@ -96,7 +96,7 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 // writer comes in between, the ticket waits behind the writer, and allFirst refuses it.
 func (a *acquisition) joinReaders(ctx context.Context, held error) error {
 	e := a.entries[0]
-	if row := e.row.Load(); row.Permits > 0 || row.Holders() < len(row.Line) || !row.Line[0].Shared() {
+	if row := e.row.Load(); row.Holders() < len(row.Line) || !row.Line[0].Shared() {
 		return held
 	}
 	err := a.send(ctx, false, func(e *entry) table.Op { return a.client.layout.rows.Enter(e.key, a.entry(e, false)) })

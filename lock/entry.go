@@ -65,16 +65,6 @@ type sight struct {
 	asked   time.Time // monotonic: its process is not asked about the ticket before this
 }
 
-// of is what was seen of a ticket; nil if nothing was.
-func (e *entry) of(h lockrow.Holding) *sight {
-	for i := range e.sights {
-		if e.sights[i].holding == h {
-			return &e.sights[i]
-		}
-	}
-	return nil
-}
-
 // saw records the row in the answer or the refusal of this goroutine's own write, or in a consistent read.
 func (e *entry) saw(row *lockrow.Row) {
 	e.take(row, e.client.clk().Now())
@@ -95,8 +85,8 @@ func (e *entry) take(row *lockrow.Row, at time.Time) {
 	sights := make([]sight, row.Blocking())
 	for i := range sights {
 		s := sight{holding: row.Holding(i), renewed: row.Renewed, session: row.Line[i].Session(), since: at}
-		if was := e.of(s.holding); was != nil && was.renewed == s.renewed {
-			s = *was
+		if was := slices.IndexFunc(e.sights, func(was sight) bool { return was.holding == s.holding && was.renewed == s.renewed }); was >= 0 {
+			s = e.sights[was]
 		} else if i < row.Holders() && !slices.ContainsFunc(held, func(was sight) bool {
 			return was.session == s.session && (s.session != "" && s.holding.Kind == lockrow.Exclusive || was.holding.ID == s.holding.ID)
 		}) {

@@ -244,10 +244,9 @@ func passedRow(l *Lease, to *target) lockrow.Row {
 	row := *l.turn.row
 	row.Fence++
 	row.Line = append([]lockrow.Ticket{to.ticket}, row.Line[min(1, len(row.Line)):]...)
+	row.Data = l.turn.data.Value // which is known
 	if d := to.waiter.Request.data; d.Given {
 		row.Data = d.Value
-	} else if l.turn.data.Given {
-		row.Data = l.turn.data.Value
 	}
 	return row
 }

@@ -99,11 +99,10 @@ func (c *Client) walks(ctx context.Context, from Source) (list []iter.Seq2[table
 }
 
 func (c *Client) where(item table.Item) (r Record) {
-	if key, err := c.table.KeyOf(item); err == nil {
-		r.Partition = key.PK
-		values, _ := c.layout.rowKey.ParseValues(key.SK)
-		r.Of, _ = values["of"].(string)
-	}
+	key, _ := c.table.KeyOf(item) // each row that was read has one
+	values, _ := c.layout.rowKey.ParseValues(key.SK)
+	r.Partition = key.PK
+	r.Of, _ = values["of"].(string)
 	return r
 }
 

@@ -85,7 +85,7 @@ const prolongEvery = minRetention / 4
 // prolong puts off the deletion of a held row. If the holder has lost the lock, it returns ErrStolen and the row that refused.
 func (c *Client) prolong(ctx context.Context, key keys.Key, h lockrow.Holding, keep time.Duration) (lockrow.Row, error) {
 	row, refused, err := c.rowOf(c.table.Apply(ctx, c.layout.rows.Prolong(key, h, c.ttl(keep)), table.ReturnNone))
-	if refused && err == nil && !row.Holds(h) {
+	if refused && err == nil {
 		err = ErrStolen
 	}
 	return row, err

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/mortise-go/mortise/lock/internal/clock"
-	"github.com/mortise-go/mortise/lock/internal/lease"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -64,6 +63,5 @@ func (l *Lease) beginRun(ctx context.Context, r *run) error {
 	case row.Holds(l.holding):
 		return errSettled
 	}
-	l.on(lease.Taken, nil)
-	return ErrStolen
+	return l.gone(ctx, &row)
 }

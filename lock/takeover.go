@@ -95,10 +95,10 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	if row.Granted(e.ticket.ID) {
 		return s
 	}
-	s = suspect{session: holder.Session(), claimed: c.tickets.find(holder.ID) != nil}
-	if seen := e.of(row.Holding(of)); seen != nil {
-		s.since = c.clk().Ago(seen.since)
-		s.asked = c.clk().Now().Before(seen.asked)
+	seen := e.sights[of]
+	s = suspect{
+		session: holder.Session(), claimed: c.tickets.find(holder.ID) != nil,
+		since: c.clk().Ago(seen.since), asked: c.clk().Now().Before(seen.asked),
 	}
 	if s.session == "" {
 		s.own, s.lease, s.silent = s.claimed, max(time.Duration(holder.Length)*time.Millisecond, leastSeen), s.since
@@ -138,7 +138,7 @@ func (e *entry) ahead(before []lockrow.Ticket, holder suspect) (n int) {
 			continue
 		}
 		look := e.client.others.Suspect(id)
-		if !look.Known && !e.client.isOwn(id) {
+		if !look.Known {
 			e.client.sessions.look(id, minLook) // after minLook, so that all of them share a request
 		}
 		if !look.Known || look.Wait > 0 {
@@ -165,7 +165,7 @@ func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockro
 	case fine:
 		return nil, nil
 	case ask:
-		e.of(h).asked = c.clk().Now().Add(s.since) // it has been seen: since is more than 0
+		e.sights[place].asked = c.clk().Now().Add(s.since)
 		c.sessions.ask(s.session, session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key})
 		return nil, nil
 	case silent:
@@ -216,7 +216,7 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 			if dead == nil {
 				return held
 			}
-			if len(row.Line) == 1 && row.Permits == 0 { // Replace, below, puts the new ticket into the place of the dead one
+			if len(row.Line) == 1 { // Replace, below, puts the new ticket into the place of the dead one
 				break
 			}
 			after, _, err := c.rowOf(c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, dead, c.change(row)), table.ReturnNew))

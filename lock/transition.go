@@ -111,7 +111,7 @@ func (l *Lease) endOf(cause error) error {
 	switch {
 	case errors.Is(cause, session.ErrDead):
 		return ErrStolen
-	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
+	case errors.Is(cause, session.ErrClosed):
 		return ErrReleased // it is released, or about to be
 	}
 	if failed := l.term.Failure(); failed != nil {

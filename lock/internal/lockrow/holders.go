@@ -74,13 +74,7 @@ func (r *Row) Holding(place int) Holding {
 // Holds reports whether a holder holds, by the row. It tests the same condition as the holder's guard.
 func (r *Row) Holds(h Holding) bool {
 	place := r.Place(h.ID)
-	switch {
-	case place < 0 || h.Kind == Exclusive && place > 0:
-		return false
-	case h.Kind == Permit && r.Permits == 0:
-		return false
-	}
-	return r.Holding(place) == h
+	return place >= 0 && (place == 0 || h.Kind != Exclusive) && r.Holding(place) == h
 }
 
 // Turns returns how many times the lock changes hands until the ticket at a place holds, at least 1. place may be the end of the line.
