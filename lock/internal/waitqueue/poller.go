@@ -205,10 +205,9 @@ func (p *Poller) missed(watches []*Watch) {
 
 func (p *Poller) tell(w *Watch, look Look) (then func()) {
 	p.mu.Lock()
-	over := w.ended || p.ctx.Err() != nil
-	p.end(w)
+	open := p.ctx.Err() == nil && p.end(w)
 	p.mu.Unlock()
-	if over {
+	if !open {
 		return nil
 	}
 	return w.seen(look)

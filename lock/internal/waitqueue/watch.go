@@ -56,24 +56,28 @@ func (p *Poller) Watch(key keys.Key, in time.Duration, seen func(Look) (then fun
 // Stop ends the watch. It does not wait: if a look was being delivered, seen may still run when Stop returns. No other call begins. Stop
 // may be called more than once, and from within seen.
 func (w *Watch) Stop() {
-	w.poller.mu.Lock()
-	defer w.poller.mu.Unlock()
-	w.poller.end(w)
-}
-
-// end ends a watch. It is called with mu held.
-func (p *Poller) end(w *Watch) {
-	if w.ended {
+	p := w.poller
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.end(w) {
 		return
 	}
-	w.ended = true
-	p.wanted -= w.wanted
 	if i := slices.Index(p.due, w); i >= 0 { // otherwise a read for it is under way
 		p.due = slices.Delete(p.due, i, i+1)
 	}
 	if len(p.due) == 0 { // run may end
 		p.signal()
 	}
+}
+
+// end ends a watch. It returns false if the watch has ended before. It is called with mu held.
+func (p *Poller) end(w *Watch) bool {
+	if w.ended {
+		return false
+	}
+	w.ended = true
+	p.wanted -= w.wanted
+	return true
 }
 
 // wait schedules the look of a watch: in d, or after half of d together with others, but not before least. While reads have to wait
