@@ -295,9 +295,7 @@ func (c *Client) renewed(ctx context.Context, left time.Duration) {
 	ctx = c.within(ctx)
 	list := attempt.OthersFirst(c.tickets.leases((*Lease).due), attempt.AtOnce, &c.maintained)
 	_ = eachLease(list, func(l *Lease) error {
-		if ctx.Err() == nil {
-			l.maintain(ctx)
-		}
+		l.maintain(ctx)
 		return nil
 	})
 }

@@ -136,8 +136,7 @@ func (l *Lease) next() *target {
 	if to.waiter == nil {
 		return nil
 	}
-	fixed := to.waiter.Request.fixed
-	if fixed == 0 {
+	if to.waiter.Request.fixed == 0 {
 		if to.session = c.keeper.UseCurrent(); to.session == nil {
 			return nil // no session is open: the goroutine opens one when its turn comes
 		}
