@@ -293,7 +293,7 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 func (c *Client) renewed(ctx context.Context, left time.Duration) {
 	c.metrics.record(ctx, renewalRemaining, left)
 	ctx = c.within(ctx)
-	list := attempt.OthersFirst(c.tickets.leases((*Lease).due), attempt.AtOnce, &c.maintained)
+	list := attempt.OthersFirst(c.tickets.leases((*Lease).due), &c.maintained)
 	_ = eachLease(list, func(l *Lease) error {
 		l.maintain(ctx)
 		return nil

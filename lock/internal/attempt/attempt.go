@@ -27,28 +27,28 @@ const MaxTimeout = 3 * time.Second
 // Timeout returns the bound of a single request under a lease of the given length.
 func Timeout(lease time.Duration) time.Duration { return min(lease/3, MaxTimeout) }
 
-// OthersFirst returns the list, but begins with other elements each time. It is for a list that is tried again and again, n elements at a
-// time: elements that fail do not keep the others from their turn. tried counts over the calls.
-func OthersFirst[T any](list []T, n int, tried *int) []T {
+// atOnce is how many requests Each sends at a time: enough to hide latency, and few enough not to be throttled.
+const atOnce = 16
+
+// OthersFirst returns the list, but begins with other elements each time. It is for a list that is given to Each again and again: elements
+// that fail do not keep the others from their turn. tried counts over the calls.
+func OthersFirst[T any](list []T, tried *int) []T {
 	if len(list) == 0 {
 		return list
 	}
 	k := *tried % len(list)
-	*tried += n
+	*tried += atOnce
 	return slices.Concat(list[k:], list[:k])
 }
 
-// AtOnce is how many requests Each sends at a time: enough to hide latency, and few enough not to be throttled.
-const AtOnce = 16
-
-// Each calls f for the elements of a list, AtOnce at a time. An error does not stop the others. All errors are joined.
+// Each calls f for the elements of a list, a few at a time. An error does not stop the others. All errors are joined.
 func Each[T any](list []T, f func(T) error) error {
 	if len(list) == 1 {
 		return f(list[0])
 	}
 	failed := make([]error, len(list))
 	var all errgroup.Group
-	all.SetLimit(AtOnce)
+	all.SetLimit(atOnce)
 	for i, e := range list {
 		all.Go(func() error {
 			failed[i] = f(e)

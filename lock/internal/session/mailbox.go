@@ -104,7 +104,7 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 func (s *Session) answer(ctx context.Context, asked []string) {
 	var mu sync.Mutex
 	s.answered = nil
-	_ = attempt.Each(attempt.OthersFirst(asked, attempt.AtOnce, &s.tried), func(text string) error {
+	_ = attempt.Each(attempt.OthersFirst(asked, &s.tried), func(text string) error {
 		var q Question
 		if json.Unmarshal([]byte(text), &q) == nil && q.Key.Validate() == nil && !s.keeper.config.Hooks.Asked(ctx, q) {
 			return nil
