@@ -133,7 +133,7 @@ func (c *Client) remove(ctx context.Context, key keys.Key, id string, row *lockr
 		case err != nil && !errors.Is(err, table.ErrNotFound) && !errors.Is(err, ErrNotLock):
 			return err
 		case there:
-			op = rows.Remove(key, &now, []int{place}, c.change(&now))
+			op = rows.Remove(key, &now, place, c.change(&now))
 		}
 		if !there {
 			return nil

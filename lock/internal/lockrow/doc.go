@@ -11,7 +11,7 @@
 //	Release       remove line[0], fence + 1             line[0] is t, and the fence is f
 //	Pass          line[0] = t', fence + 1               line[0] is t, and the fence is f
 //	Replace       line[0] = t', fence + 1               line[0] is a dead ticket, the fence is f, and the line has no other ticket
-//	Remove        remove line[i] and others             each is the ticket that was seen there; if i is 0, as for Release
+//	Remove        remove line[i]                        line[i] is the ticket that was seen there; if i is 0, as for Release
 //	Evict         remove line[0] and others, fence + 1  each is the dead ticket that was seen there, and the fence is f
 //	Guard         none                                  line[0] is t, and the fence is f
 //	GuardedWrite  writes = n                            line[0] is t, the fence is f, and writes is missing or less than n

@@ -40,14 +40,15 @@ func (r *Rows) Release(key keys.Key, h Holding, e Exit, c Change) table.Op {
 	return r.leave(s, key, h, e, 1, c, "")
 }
 
-// Remove takes tickets of the caller's process out of the line: ghosts, or tickets of calls that give up waiting. places are their places
-// in seen, in ascending order. The others move up and keep their order. A first ticket's Fixed lease must not have been renewed since.
-// Only the first 25 places count, because of the bounds of a request.
-func (r *Rows) Remove(key keys.Key, seen *Row, places []int, c Change) table.Op {
-	return r.remove("remove", key, seen, places, c, "")
+// Remove takes a ticket of the caller's process out of the line: a ghost, or the ticket of a call that gives up waiting. place is its
+// place in seen. A first ticket's Fixed lease must not have been renewed since.
+func (r *Rows) Remove(key keys.Key, seen *Row, place int, c Change) table.Op {
+	return r.remove("remove", key, seen, []int{place}, c, "")
 }
 
-// Evict is Remove for the tickets of dead holders, and for ghosts that hold. If a reader is among them, the row records that.
+// Evict does the same for the tickets of a dead holder, and for ghosts that hold. If a reader is among them, the row records that. places
+// are in ascending order. The other tickets move up and keep their order. Only the first 25 places count, because of the bounds of a
+// request.
 func (r *Rows) Evict(key keys.Key, seen *Row, places []int, c Change) table.Op {
 	return r.remove("evict", key, seen, places, c, "")
 }

@@ -220,16 +220,16 @@ func TestRemove_OnlyItsOwnPlace(t *testing.T) {
 		row := b.enter(3)
 		moved := row
 		moved.Line = []lockrow.Ticket{row.Line[0], row.Line[2], row.Line[1], row.Line[3], ticket(9)}
-		b.refused(b.rows.Remove(b.key, &moved, []int{1}, change))
-		b.refused(b.rows.Remove(b.key, &moved, []int{4}, change))
-		row = b.apply(b.rows.Remove(b.key, &row, []int{2}, change))
+		b.refused(b.rows.Remove(b.key, &moved, 1, change))
+		b.refused(b.rows.Remove(b.key, &moved, 4, change))
+		row = b.apply(b.rows.Remove(b.key, &row, 2, change))
 		assert.Equal(t, []string{"SESSION/0", "SESSION/1", "SESSION/3"}, ids(row))
 		assert.Equal(t, int64(1000), row.Fence, "the first place has not changed")
 		assert.Zero(t, row.Since)
 		earlier := row
 		earlier.Fence--
-		b.refused(b.rows.Remove(b.key, &earlier, []int{0}, change))
-		row = b.apply(b.rows.Remove(b.key, &row, []int{0}, change))
+		b.refused(b.rows.Remove(b.key, &earlier, 0, change))
+		row = b.apply(b.rows.Remove(b.key, &row, 0, change))
 		assert.Equal(t, int64(1001), row.Fence, "or else two would hold under one fence")
 	})
 }
