@@ -226,19 +226,17 @@ func checkRead(s Schema, index string, consistent bool, limit, pageSize int, sta
 	if err := checkItem(start); err != nil {
 		return fmt.Errorf("Start: %w", err)
 	}
-	var x Index
-	switch ok := true; {
+	x, ok := s.Index(index)
+	switch {
 	case limit < 0:
 		return fmt.Errorf("%w: Limit: negative", ErrInvalid)
 	case pageSize < 0:
 		return fmt.Errorf("%w: PageSize: negative", ErrInvalid)
-	case index != "":
-		if x, ok = s.Index(index); !ok {
-			return fmt.Errorf("%w: the schema has no index %q", ErrInvalid, index)
-		}
-		if consistent && !x.Local {
-			return fmt.Errorf("%w: Consistent: index %q is global and cannot be read so", ErrInvalid, index)
-		}
+	case index == "":
+	case !ok:
+		return fmt.Errorf("%w: the schema has no index %q", ErrInvalid, index)
+	case consistent && !x.Local:
+		return fmt.Errorf("%w: Consistent: index %q is global and cannot be read so", ErrInvalid, index)
 	}
 	for name, av := range start {
 		if kind := s.keyType(x, name); kind != "" && !kind.holds(av) {
