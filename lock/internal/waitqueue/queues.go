@@ -132,7 +132,10 @@ func (w *Waiter[R, G]) remove() bool {
 // give ends the wait with the turn. It is called with mu held.
 func (w *Waiter[R, G]) give(t Turn[R, G]) {
 	w.remove()
-	w.turn <- t // a turn comes only once, so there is room
+	select {
+	case w.turn <- t:
+	default: // a turn comes only once, so there is room
+	}
 }
 
 // First returns the first waiter behind the place, which goes on waiting. It returns nil if nobody waits, or the place is over.
