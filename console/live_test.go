@@ -518,7 +518,7 @@ func TestMigrations_ShowTheirProgress(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		assert.Contains(w, page.last(), "up was begun by deploy-1")
 		assert.Contains(w, page.last(), "it runs now")
-		assert.Contains(w, page.last(), "orders: 10 items read of about")
+		assert.Regexp(w, `orders: [1-9]\d* items read of about`, page.last()) // a page of 10, in which rows of the migrations do not count
 		assert.Regexp(w, `<progress max="100" value="[1-9]\d*">`, page.last())
 
 		close(wait)
