@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -68,27 +67,11 @@ func (f *field) sample() (kind string, known bool) {
 	if err != nil {
 		return "", false
 	}
-	switch av.(type) {
-	case *types.AttributeValueMemberS:
-		return "S", true
-	case *types.AttributeValueMemberN:
-		return "N", true
-	case *types.AttributeValueMemberB:
-		return "B", true
-	case *types.AttributeValueMemberBOOL:
-		return "BOOL", true
-	case *types.AttributeValueMemberM:
-		return "M", true
-	case *types.AttributeValueMemberL:
-		return "L", true
-	case *types.AttributeValueMemberSS:
-		return "SS", true
-	case *types.AttributeValueMemberNS:
-		return "NS", true
-	case *types.AttributeValueMemberBS:
-		return "BS", true
+	kind = attrvalue.Kind(av)
+	if kind == "NULL" {
+		return "", false
 	}
-	return "", false
+	return kind, kind != ""
 }
 
 // fill sets v to a value that is not empty, so that the encoder does not omit it. depth limits types that contain themselves.

@@ -109,24 +109,17 @@ func (s *segment) writable(ctx context.Context, item, next table.Item) error {
 // checkIndexKey returns why DynamoDB refuses an item whose attribute av is a key of an index, or nil. Without the attribute, the index
 // leaves the item out.
 func checkIndexKey(av types.AttributeValue, want table.AttributeType, longest int) error {
-	kind, size := table.AttributeType(""), 1
-	switch av := av.(type) {
-	case nil:
+	if av == nil {
 		return nil
-	case *types.AttributeValueMemberS:
-		kind, size = table.String, len(av.Value)
-	case *types.AttributeValueMemberB:
-		kind, size = table.Binary, len(av.Value)
-	case *types.AttributeValueMemberN:
-		kind = table.Number
 	}
-	switch {
-	case kind != want:
+	if attrvalue.Kind(av) != string(want) {
 		return fmt.Errorf("the key is not of type %s", want)
-	case size == 0 || size > longest:
+	}
+	size, err := attrvalue.Size(av)
+	if err == nil && (size == 0 || size > longest) {
 		return fmt.Errorf("the key has %d bytes: want 1 to %d", size, longest)
 	}
-	return nil
+	return err
 }
 
 // String returns one line for people.

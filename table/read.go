@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 )
@@ -187,8 +188,11 @@ func (t *Table) isComplete(q Query) bool {
 	if q.Descending {
 		end = q.SK.Lo
 	}
+	if q.Start == nil || q.Index != "" || end == "" {
+		return false
+	}
 	start, err := t.KeyOf(q.Start)
-	return err == nil && q.Index == "" && end != "" && start == keys.NewKey(q.PK, possible(end))
+	return err == nil && start == keys.NewKey(q.PK, possible(end))
 }
 
 // keyed checks that the first item has the key attributes of the schema or, on a page without items, the position after it. A query or
@@ -239,7 +243,7 @@ func checkRead(s Schema, index string, consistent bool, limit, pageSize int, sta
 		return fmt.Errorf("%w: Consistent: index %q is global and cannot be read so", ErrInvalid, index)
 	}
 	for name, av := range start {
-		if kind := s.keyType(x, name); kind != "" && !kind.holds(av) {
+		if kind := s.keyType(x, name); kind != "" && attrvalue.Kind(av) != string(kind) {
 			// DynamoDB's refusal has the text of a table with other keys.
 			return fmt.Errorf("%w: Start: attribute %q is not of type %s", ErrInvalid, name, kind)
 		}

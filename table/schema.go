@@ -221,19 +221,6 @@ func (s *Schema) keyType(x Index, name string) AttributeType {
 	return ""
 }
 
-// holds reports whether av is of the type.
-func (a AttributeType) holds(av types.AttributeValue) bool {
-	switch av.(type) {
-	case *types.AttributeValueMemberS:
-		return a == String
-	case *types.AttributeValueMemberN:
-		return a == Number
-	case *types.AttributeValueMemberB:
-		return a == Binary
-	}
-	return false
-}
-
 func validName(name string) bool {
 	if len(name) < 3 || len(name) > 255 {
 		return false
