@@ -1,9 +1,6 @@
 package tabletest
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
 )
@@ -159,7 +156,7 @@ func (p updating) targets() []expr.Path {
 // checkUpdated validates an item after an update. kindOf returns the type that the request gives an attribute, or 0 if it depends on the item.
 // In that case the error is about the update as a whole, even if it does not touch the attribute: the item can be older than the index.
 func (t *table) checkUpdated(item attr.Item, kindOf func(name string) attr.Kind) error {
-	for _, x := range t.indexesByName() {
+	err := t.checkIndexes(func(x *index) error {
 		for _, a := range x.keys.attrs() {
 			v, ok := item[a.name]
 			if !ok {
@@ -180,9 +177,10 @@ func (t *table) checkUpdated(item attr.Item, kindOf func(name string) attr.Kind)
 				return mismatch("The update expression attempted to update the secondary index key beyond allowed size limits")
 			}
 		}
-		if err := x.checkItem(item); err != nil {
-			return err
-		}
+		return x.checkItem(item)
+	})
+	if err != nil {
+		return err
 	}
 	if t.storedSize(item) > maxItem {
 		return invalid("Item size to update has exceeded the maximum allowed size")
@@ -190,9 +188,18 @@ func (t *table) checkUpdated(item attr.Item, kindOf func(name string) attr.Kind)
 	return item.CheckDepth()
 }
 
-// indexesByName returns the indexes in the order in which an item is checked: of several that it does not fit, the service names the first.
-func (t *table) indexesByName() []*index {
-	return slices.SortedFunc(slices.Values(t.indexes), func(a, b *index) int { return strings.Compare(a.name, b.name) })
+// checkIndexes checks an item for each index. Of several that it does not fit, the service names the first by name.
+func (t *table) checkIndexes(check func(x *index) error) (refused error) {
+	first := ""
+	for _, x := range t.indexes {
+		if refused != nil && first < x.name {
+			continue
+		}
+		if err := check(x); err != nil {
+			first, refused = x.name, err
+		}
+	}
+	return refused
 }
 
 // storedSize returns the size to which the limit applies: the item and its entries in local indexes.
@@ -234,10 +241,8 @@ func (t *table) checkPut(item attr.Item) error {
 	if err := t.keys.checkItem(item); err != nil {
 		return err
 	}
-	for _, x := range t.indexesByName() {
-		if err := x.checkItem(item); err != nil {
-			return err
-		}
+	if err := t.checkIndexes(func(x *index) error { return x.checkItem(item) }); err != nil {
+		return err
 	}
 	if t.storedSize(item) > maxItem {
 		return invalid("Item size has exceeded the maximum allowed size")
