@@ -36,7 +36,7 @@ type part struct {
 	next func(ctx context.Context, version int) (template.HTML, int, error)
 }
 
-// patience is how long a request for a page waits for the first read: the budget spreads the six requests of the page of migrations over
+// patience is how long a request for a page waits for the first read: the budget spreads up to six requests of the page of migrations over
 // 2.5 s. Content that is missing then comes with the events, or when the page is loaded again.
 const patience = 3 * time.Second
 

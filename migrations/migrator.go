@@ -209,20 +209,26 @@ func (m *Migrator) read(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
-// readLive is read, and finds out which migrations run at this moment: those that the holder of the lock has begun. It reads
-// the records again after the lock, since a migration that was running may have ended before the lock was read.
+// readLive is read, and finds out which migrations run at this moment: those that the holder of the lock has begun. If one that was running
+// is not the holder's, it reads the records again, since the migration may have ended before the lock was read.
 func (m *Migrator) readLive(ctx context.Context) (*snapshot, error) {
 	before, err := m.read(ctx)
-	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(before.records)), Record.running) {
-		return before, err
+	if err != nil {
+		return nil, err
+	}
+	running := slices.DeleteFunc(slices.Collect(maps.Values(before.records)), func(r Record) bool { return !r.running() })
+	if len(running) == 0 {
+		return before, nil
 	}
 	holder, err := m.holder(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.read(ctx)
-	if err != nil {
-		return nil, err
+	s := before
+	if slices.ContainsFunc(running, func(r Record) bool { return r.Fence != holder }) {
+		if s, err = m.read(ctx); err != nil {
+			return nil, err
+		}
 	}
 	s.live = map[string]bool{}
 	for id, r := range s.records {

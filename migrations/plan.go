@@ -51,8 +51,8 @@ func (m *Migration) status(s *snapshot) Status {
 // Plan lists what [Migrator.Up] would do, in order, and changes nothing. Besides the list it returns the error with
 // which Up would refuse to run anything.
 //
-// Cost: one consistent query. If a migration is recorded as running, also a second query, and reads of the lock and of a
-// session.
+// Cost: one consistent query. If a migration is recorded as running, also reads of the lock and of a session, and a second
+// query unless the holder of the lock runs it.
 func (m *Migrator) Plan(ctx context.Context) ([]Action, error) {
 	s, err := m.readLive(ctx)
 	if err != nil {
@@ -90,8 +90,8 @@ func (st *Status) text() string {
 // order or unfinished. It returns all problems as a joined error. Migrations that are pending, that another instance runs at
 // this moment, or that Up continues, are no problem.
 //
-// Cost: one consistent query. If a migration is recorded as running, also a second query, and reads of the lock and of a
-// session.
+// Cost: one consistent query. If a migration is recorded as running, also reads of the lock and of a session, and a second
+// query unless the holder of the lock runs it.
 func (m *Migrator) Validate(ctx context.Context) error {
 	s, err := m.readLive(ctx)
 	if err != nil {

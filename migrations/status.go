@@ -47,7 +47,8 @@ type StepStatus struct {
 // Status lists all migrations in order, followed by those that only the table knows.
 //
 // Cost: one consistent query; one more for each migration that runs, was interrupted or has failed; if one is recorded as
-// running, also a second query, and reads of the lock and of a session; one DescribeTable if there is an unfinished backfill.
+// running, also reads of the lock and of a session, and a second query unless the holder of the lock runs it; one DescribeTable
+// if there is an unfinished backfill.
 func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
 	s, err := m.readLive(ctx)
 	if err != nil {
