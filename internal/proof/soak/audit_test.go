@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -220,17 +221,19 @@ func TestCheckers_FindEachKindOfMistake(t *testing.T) {
 }
 
 func TestCheckLocks_FindsAHeldLock(t *testing.T) {
-	b := newBooks(t)
-	other, err := lock.New(b.table, lock.Config{})
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, other.Close(context.Background())) }()
-	_, err = other.Acquire(t.Context(), lock.Name(counterName))
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	require.NoError(t, b.checkLocks(ctx, nil))
-	require.Len(t, b.found(), 1)
-	assert.Contains(t, b.found()[0].Text, `"counter" is still held when all is over`)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBooks(t)
+		other, err := lock.New(b.table, lock.Config{})
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, other.Close(context.Background())) }()
+		_, err = other.Acquire(t.Context(), lock.Name(counterName))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, b.checkLocks(ctx, nil))
+		require.Len(t, b.found(), 1)
+		assert.Contains(t, b.found()[0].Text, `"counter" is still held when all is over`)
+	})
 }
 
 func TestAudit_RefusesRowsThatAreNotAsWritten(t *testing.T) {
