@@ -91,18 +91,28 @@ func TestContractHandle_FrozenInvocationWritesNothing(t *testing.T) {
 			<-thaw
 			return "first", nil
 		})
-		first := invocation(t, time.Second)
-		go func() {
-			_, err := f.Handle(first, lambda.Event{Order: "1"})
-			ended <- err
-		}()
-		<-frozen
+		begun := func(limit time.Duration) bool {
+			go func() {
+				_, err := f.Handle(invocation(t, limit), lambda.Event{Order: "1"})
+				ended <- err
+			}()
+			select {
+			case <-frozen:
+				return true
+			case err := <-ended: // on a slow machine, its time is over before its work begins
+				require.Error(t, err)
+				return false
+			}
+		}
+		for limit := time.Second; !begun(limit); {
+			limit *= 2
+		}
 		var answer lambda.Answer
 		require.Eventually(t, func() (ok bool) {
 			var err error
 			answer, err = f.Handle(invocation(t, time.Minute), lambda.Event{Order: "1"})
 			return err == nil
-		}, 20*time.Second, 100*time.Millisecond)
+		}, time.Minute, 100*time.Millisecond)
 		assert.Equal(t, "second", answer.Receipt)
 		close(thaw)
 		require.Error(t, <-ended)
