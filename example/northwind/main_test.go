@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"os"
 	"strings"
@@ -47,6 +48,10 @@ func TestProgram_LeavesTheOtherProgramsRows(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		ctx, client := t.Context(), e.Client()
 		require.NoError(t, loader.Load(ctx, client))
+		t.Cleanup(func() { // the table has the same name each time
+			_, err := client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: aws.String(loader.Table)})
+			require.NoError(t, err)
+		})
 		want := rows(t, client)
 		require.Len(t, want, 19)
 
