@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -264,11 +263,8 @@ func TestNaming_RefusesANameThatIsTaken(t *testing.T) {
 }
 
 func TestRun_TellsThatAnEndpointIsUnreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"-endpoint", "http://" + l.Addr().String()}, nil, &stdout, &stderr)
+	code := run(t.Context(), []string{"-endpoint", "http://127.0.0.1:1"}, nil, &stdout, &stderr) // no other test gets this port
 	assert.Equal(t, exitFailure, code)
 	assert.Contains(t, stderr.String(), table.ErrUnreachable.Error())
 	assert.Equal(t, 1, strings.Count(stderr.String(), "\n"))
