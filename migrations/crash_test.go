@@ -286,44 +286,53 @@ func TestCrash_EverywhereByKillingMigratesOnce(t *testing.T) {
 	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		engines.Only(t, engines.DynamoDBLocal, "other processes do not reach an engine inside this one")
-		self, err := os.Executable()
-		require.NoError(t, err)
-		endpoint := e.Client().Options().BaseEndpoint
-		require.NotNil(t, endpoint)
-		var kills, rounds int
-		random := rand.New(rand.NewPCG(1, 2))
-		w := newWorld(t, table.Schema{Name: e.TableName(t)}, e.Client)
-		items := testkit.IfSmall(60, 1500)
-		w.fill(items)
-		for done := false; !done; rounds++ {
-			require.Less(t, rounds, 100)
-			cmd := exec.CommandContext(t.Context(), self)
-			cmd.Env = append(os.Environ(), victimTable+"="+w.table.Name(), victimEndpoint+"="+*endpoint)
-			cmd.Stderr = os.Stderr
-			require.NoError(t, cmd.Start())
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
-			timer := time.NewTimer(100*time.Millisecond + time.Duration(random.Int64N(int64(kills+1)*int64(500*time.Millisecond))))
-			killed := false
-			select {
-			case err = <-ended:
-			case <-timer.C:
-				killed = cmd.Process.Kill() == nil // unless it has just ended
-				err = <-ended
-			}
-			timer.Stop()
-			switch cmd.ProcessState.ExitCode() {
-			case -1: // by a signal
-				require.True(t, killed, "it died of something else: %v", err)
-				kills++
-			case victimLost:
-			default:
-				require.NoError(t, err)
-				done = true
-			}
+		// Where the first process is through before it is killed, the machine is fast: once more, sooner.
+		for within := 500 * time.Millisecond; !killed(t, e, within); within /= 2 {
 		}
-		w.complete(items, w.start(lock.Config{}, everything(5)).m)
-		t.Logf("F17 %s: processes killed by SIGKILL %d times and resumed: each of %d items migrated exactly once (goal: all)", e.Name, kills, items)
-		assert.Positive(t, kills)
 	})
+}
+
+// killed starts processes that migrate one table, one after the other, until one of them gets through. The first is killed within a
+// time, each later one may take longer. It reports whether one was killed.
+func killed(t *testing.T, e *engines.Engine, within time.Duration) bool {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	endpoint := e.Client().Options().BaseEndpoint
+	require.NotNil(t, endpoint)
+	var kills, rounds int
+	random := rand.New(rand.NewPCG(1, 2))
+	w := newWorld(t, table.Schema{Name: e.TableName(t)}, e.Client)
+	items := testkit.IfSmall(60, 1500)
+	w.fill(items)
+	for done := false; !done; rounds++ {
+		require.Less(t, rounds, 100)
+		cmd := exec.CommandContext(t.Context(), self)
+		cmd.Env = append(os.Environ(), victimTable+"="+w.table.Name(), victimEndpoint+"="+*endpoint)
+		cmd.Stderr = os.Stderr
+		require.NoError(t, cmd.Start())
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		timer := time.NewTimer(within/5 + time.Duration(random.Int64N(int64(kills+1)*int64(within))))
+		killed := false
+		select {
+		case err = <-ended:
+		case <-timer.C:
+			killed = cmd.Process.Kill() == nil // unless it has just ended
+			err = <-ended
+		}
+		timer.Stop()
+		switch cmd.ProcessState.ExitCode() {
+		case -1: // by a signal
+			require.True(t, killed, "it died of something else: %v", err)
+			kills++
+		case victimLost:
+		default:
+			require.NoError(t, err)
+			done = true
+		}
+	}
+	w.complete(items, w.start(lock.Config{}, everything(5)).m)
+	t.Logf("F17 %s: processes killed by SIGKILL %d times and resumed: each of %d items migrated exactly once (goal: all)", e.Name, kills, items)
+	return kills > 0
 }
