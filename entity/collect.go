@@ -22,6 +22,10 @@ type sink struct {
 	// table: such a row is not hidden if it has expired, and it can be incomplete.
 	take func(item table.Item, image bool) (bool, error)
 
+	// readable returns an error if an index lacks an attribute without which the sink cannot tell what its rows are. It is nil for
+	// a sink that takes any row.
+	readable func(index string) error
+
 	// foreign returns an error if only the type attribute of a row keeps it from belonging to the entity. It is nil for
 	// a sink that takes any row.
 	foreign func(item table.Item) error
@@ -66,7 +70,8 @@ func (e *core) sink(f func(reflect.Value) error) Sink {
 		}
 		return true, err
 	}
-	return sink{table: e.table.Name(), take: take, foreign: e.foreign}
+	readable := func(index string) error { return e.checkIndex(index, false) }
+	return sink{table: e.table.Name(), take: take, readable: readable, foreign: e.foreign}
 }
 
 // undecided reports whether an image lacks what is needed to read it, because it has only a key.
@@ -117,7 +122,8 @@ func Collect(ctx context.Context, t *table.Table, pk string, sinks ...Sink) erro
 }
 
 // CollectQuery is [Collect] for the rows of any query: a part of an item collection, such as a customer and the newest ten orders, or the
-// rows of several types in an index. The limit of the query counts expired rows, and rows that the sinks leave out, too.
+// rows of several types in an index. The limit of the query counts expired rows, and rows that the sinks leave out, too. An index that
+// lacks what an entity among the sinks needs is refused with [ErrInvalid], as by [On].
 //
 // Cost: that of the query.
 func CollectQuery(ctx context.Context, t *table.Table, q table.Query, sinks ...Sink) error {
@@ -125,8 +131,15 @@ func CollectQuery(ctx context.Context, t *table.Table, q table.Query, sinks ...S
 		return fmt.Errorf("entity: collect: %w", err)
 	}
 	for i, s := range sinks {
-		if name := s.sink().table; name != "" && name != t.Name() {
-			return fmt.Errorf("entity: collect: sink %d: %w: an entity of table %s", i, ErrInvalid, name)
+		s := s.sink()
+		if s.table != "" && s.table != t.Name() {
+			return fmt.Errorf("entity: collect: sink %d: %w: an entity of table %s", i, ErrInvalid, s.table)
+		}
+		if s.readable == nil {
+			continue
+		}
+		if err := s.readable(q.Index); err != nil {
+			return fmt.Errorf("entity: collect: sink %d: %w", i, err)
 		}
 	}
 	for item, err := range t.Query(ctx, q) {

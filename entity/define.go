@@ -37,7 +37,8 @@ type plan struct {
 	homes    []*keyPlan // index keys that store fields without an attribute; see composite.go
 	nameless []string   // attributes of T whose fields a caller cannot name, such as those of embedded pointers
 	needs    []need
-	schema   string // attribute of the schema number; "" if there is none
+	lacks    map[string][]need // by index of the table: what of needs it does not project
+	schema   string            // attribute of the schema number; "" if there is none
 	upgrades []func(table.Item) (table.Item, error)
 }
 
@@ -62,7 +63,6 @@ type indexPlan struct {
 	name   string
 	pk, sk keyPlan // tpl is nil for a natural key, and sk.attr is empty for an index without a sort key
 	when   predicate
-	lacks  []need // what the index does not project
 }
 
 // need is an attribute without which no row can be read, because the reader would take it for another row than it is: one of
@@ -83,19 +83,28 @@ func (c *compiler) needs() {
 	if p.ttl != nil {
 		p.needs = append(p.needs, need{p.scheme.TTL, ttlNeed})
 	}
-	for i := range p.indexes {
-		x := &p.indexes[i]
-		projects, _ := c.schema.Index(x.name)
+	p.lacks = map[string][]need{}
+	for _, x := range c.schema.Indexes {
 		for _, n := range p.needs {
-			if projects.Include != nil && n.attr != projects.PK && n.attr != projects.SK && !slices.Contains(projects.Include, n.attr) {
-				x.lacks = append(x.lacks, n)
+			if x.Include != nil && n.attr != x.PK && n.attr != x.SK && !slices.Contains(x.Include, n.attr) {
+				p.lacks[x.Name] = append(p.lacks[x.Name], n)
 			}
 		}
 	}
 }
 
 // ttlNeed is the need that WithExpired and images of rows do not have: they show expired rows.
-const ttlNeed = "TTL, unless WithExpired is given"
+const ttlNeed = "TTL"
+
+// checkIndex refuses to read an index, or "" for the table, that lacks what the entity needs to read its rows.
+func (e *core) checkIndex(index string, expired bool) error {
+	for _, n := range e.plan.lacks[index] {
+		if n.of != ttlNeed || !expired {
+			return fmt.Errorf("%w: index %q does not hold attribute %q, which a read of %s needs for %s", ErrInvalid, index, n.attr, e.typ, n.of)
+		}
+	}
+	return nil
+}
 
 // refs returns the fields in the templates of the index's keys.
 func (x *indexPlan) refs() iter.Seq[*field] {

@@ -215,12 +215,7 @@ func (e *core) keysOf(r *reading) (pk, sk *keyPlan, err error) {
 		if x.name != r.index {
 			continue
 		}
-		for _, n := range x.lacks {
-			if n.of != ttlNeed || !r.expired {
-				return nil, nil, fmt.Errorf("%w: index %q does not hold attribute %q, which a read of %s needs for %s", ErrInvalid, r.index, n.attr, e.typ, n.of)
-			}
-		}
-		return &x.pk, &x.sk, nil
+		return &x.pk, &x.sk, e.checkIndex(r.index, r.expired)
 	}
 	return nil, nil, fmt.Errorf("%w: %s rows have no keys in index %q", ErrInvalid, e.typ, r.index)
 }
