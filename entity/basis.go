@@ -126,7 +126,7 @@ func (p *plan) attrOf(f *field) string {
 // kept returns the fields that the row stores in attributes, without those in its key and Version, Created and Updated.
 func (p *plan) kept() (list []*field) {
 	for _, f := range p.fields {
-		if p.attrOf(f) == "" || f == p.version || f == p.created || f == p.updated || p.inKey(f) {
+		if p.attrOf(f) == "" || f == p.version || f == p.created || f == p.updated || p.keyStores(f) {
 			continue
 		}
 		list = append(list, f)
@@ -161,7 +161,7 @@ func (e *core) needsRow(u *update) bool {
 // unsupplied returns the fields in an index's keys that neither the update nor the row's key supplies.
 func (p *plan) unsupplied(x *indexPlan, u *update) (list []*field) {
 	for f := range x.refs() {
-		if u.supplies(f) || p.inKey(f) {
+		if u.supplies(f) || p.keyStores(f) {
 			continue
 		}
 		list = append(list, f)

@@ -124,11 +124,16 @@ func (p *plan) inKey(f *field) bool {
 	return slices.Contains(p.pk.refs, f) || slices.Contains(p.sk.refs, f)
 }
 
+// keyStores reports whether the row's own key contains the field's value. A shard does not: rows of other values have the same one.
+func (p *plan) keyStores(f *field) bool {
+	return slices.Contains(p.pk.stored, f) || slices.Contains(p.sk.stored, f)
+}
+
 // isStored reports whether a row contains the field's value: in an attribute, or in a key other than as a shard. The keys
 // must be compiled, and the version, if the field can be that.
 func (p *plan) isStored(f *field) bool {
 	return f.index == nil || // a problem that is reported elsewhere
-		f == p.version || p.attrOf(f) != "" || slices.Contains(p.pk.stored, f) || slices.Contains(p.sk.stored, f)
+		f == p.version || p.attrOf(f) != "" || p.keyStores(f)
 }
 
 // definition is the part of an entity that Define compares with other entities of the table.

@@ -154,7 +154,7 @@ func (from *basis) dependsUnique(p *plan, depends *fieldSet) error {
 			depends.add(from.all(p, nil)...)
 		}
 		for _, f := range x.key.refs {
-			if !p.inKey(f) {
+			if !p.keyStores(f) {
 				depends.add(f)
 			}
 		}

@@ -214,3 +214,41 @@ func TestUpdate_OfTheKeyIsRefusedWithTheRemedy(t *testing.T) {
 		assert.Equal(t, []item{active}, collect(t, items.Query(ctx, keys.Values{"customer": "ann"})))
 	})
 }
+
+// Two values of a field that only a shard of the key depends on can give the same key. So the key does not tell the field of its row.
+func TestUpdate_IndexKeysDoNotTakeAFieldFromAShard(t *testing.T) {
+	type Visit struct {
+		User    string `dynamo:"user"`
+		Minute  int    `dynamo:"minute"`
+		Page    int    `dynamo:"page"`
+		Version int64  `dynamo:"version"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		for name, version := range map[string]string{"versioned": "version", "unversioned": ""} {
+			visits := define(t, newFixture(t, e).Table, entity.Spec[Visit]{
+				Type: "Visit", PK: "VISIT#{user:shard2}", SK: "{minute:uint2}", Version: version,
+				Indexes: []entity.Index[Visit]{{Name: "gsi1", PK: "PAGE#{page:uint4}", SK: "{user}"}},
+				Unique:  []entity.Unique[Visit]{{Name: "page", Key: "{user}#{page:uint4}"}},
+			})
+			ctx := t.Context()
+			ann, err := visits.Create(ctx, Visit{User: "ann", Minute: 1, Page: 1})
+			require.NoError(t, err, name)
+			bob := ann
+			for bob.User = "bob"; visits.Key(bob) != visits.Key(ann); bob.User += "!" {
+			}
+			updated, err := visits.Update(ctx, bob, entity.Set("page", 2))
+			require.NoError(t, err, name)
+			assert.Equal(t, "ann", updated.User, name)
+			row, err := visits.Table().Get(ctx, visits.Key(ann), true)
+			require.NoError(t, err)
+			assert.Equal(t, []string{"shop/PAGE#0002", "ann"}, []string{text(row, "g1pk"), text(row, "g1sk")}, name)
+
+			bob.Version = updated.Version
+			require.ErrorIs(t, visits.Table().Write(ctx, visits.UpdateOp(bob, entity.Set("page", 3))), entity.ErrStale, name)
+			updated.User, updated.Minute, updated.Version = "ann", 2, 0
+			_, err = visits.Create(ctx, updated)
+			var unique *entity.UniqueError
+			require.ErrorAs(t, err, &unique, name)
+		}
+	})
+}
