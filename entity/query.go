@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 
 	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
@@ -63,9 +64,9 @@ func (e *core) visible(item table.Item, r *reading) bool {
 
 // Query yields the rows of one partition key in the order of their sort keys, until the end, the limit, or the first
 // error, which is the last pair. match contains all fields of the partition key's template, and any number of the first
-// fields of the sort key's template. These are compared as a whole; see [Prefix] for the beginning of a text. Values are
-// converted to the types of their fields, as by [Set]. If a type has MarshalText, a string that cannot be converted is taken
-// as the text in the key.
+// fields of the sort key's template. These are compared as a whole; see [Prefix] for the beginning of a text. A field of the
+// partition key may also stand anywhere in the sort key. Values are converted to the types of their fields, as by [Set]. If a
+// type has MarshalText, a string that cannot be converted is taken as the text in the key.
 //
 // Rows of other types and expired rows are left out. A row that has the entity's key but an unknown type is a
 // *[ForeignTypeError]. An index is eventually consistent, so it can yield rows as they were some moments ago.
@@ -131,6 +132,7 @@ func (e *core) search(match keys.Values, opts []ReadOption, more int) (*search, 
 	if err != nil {
 		return nil, err
 	}
+	sk.skip(values[1], pk)
 	span, err := sk.span(values[1], r)
 	if err != nil {
 		return nil, errs.Kind(ErrInvalid, err)
@@ -264,6 +266,22 @@ func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
 		}
 	}
 	return list, nil
+}
+
+// skip removes the values of fields that the partition key determines and that follow a field without a value. No range can use
+// them, and all rows of the partition key have them.
+func (k *keyPlan) skip(values keys.Values, pk *keyPlan) {
+	if k.tpl == nil {
+		return
+	}
+	gap := false
+	for i, tf := range k.tpl.Fields() {
+		_, ok := values[tf.Name]
+		gap = gap || !ok
+		if f := k.refs[i]; gap && (pk.natural == f || slices.Contains(pk.stored, f)) {
+			delete(values, tf.Name)
+		}
+	}
 }
 
 // bounded returns the fields that From, Until and Prefix name.

@@ -1,6 +1,7 @@
 package entity_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -294,5 +295,52 @@ func TestQuery_TakesValuesAsUpdateDoes(t *testing.T) {
 		bounds := []entity.ReadOption{entity.On("gsi2"), entity.From("rate", 2), entity.Until("rate", 3)}
 		assert.Equal(t, []player{p}, collect(t, players.Query(ctx, keys.Values{"rank": 7}, bounds...)))
 		assert.Empty(t, collect(t, players.Query(ctx, keys.Values{"rank": 700}, bounds...)), "the key of no row")
+	})
+}
+
+func TestQuery_OfAFieldThatEndsTheSortKeyToo(t *testing.T) {
+	type Member struct {
+		Team string `dynamo:"g3pk"`
+		User string `dynamo:"user"`
+		Role string `dynamo:"role"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		s := schema(e.TableName(t))
+		s.Indexes[2].SK = "g3sk"
+		tbl, err := table.Open(e.Client(), s)
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		members := define(t, tbl, entity.Spec[Member]{
+			Type: "Member", PK: "TEAM#{team}", SK: "ROLE#{role}#USER#{user}#TEAM#{team}",
+			Indexes: []entity.Index[Member]{
+				{Name: "gsi1", PK: "USER#{user}", SK: "ROLE#{role}#USER#{user}"},
+				{Name: "gsi3", SK: "{role}#{team}#{user}"}, // the partition key is the field
+			},
+		})
+		for _, m := range []Member{{"red", "ann", "lead"}, {"red", "bob", "dev"}, {"blue", "ann", "dev"}} {
+			_, err := members.Create(t.Context(), m)
+			require.NoError(t, err)
+		}
+		type v = keys.Values
+		for name, c := range map[string]struct {
+			match v
+			opts  []entity.ReadOption
+			want  []Member
+		}{
+			"all":                {v{"team": "red"}, nil, []Member{{"red", "bob", "dev"}, {"red", "ann", "lead"}}},
+			"some":               {v{"team": "red", "role": "dev"}, nil, []Member{{"red", "bob", "dev"}}},
+			"one":                {v{"team": "red", "role": "dev", "user": "bob"}, nil, []Member{{"red", "bob", "dev"}}},
+			"From":               {v{"team": "red"}, []entity.ReadOption{entity.From("role", "e")}, []Member{{"red", "ann", "lead"}}},
+			"Prefix":             {v{"team": "red", "role": "dev"}, []entity.ReadOption{entity.Prefix("user", "b")}, []Member{{"red", "bob", "dev"}}},
+			"index":              {v{"user": "ann"}, []entity.ReadOption{entity.On("gsi1")}, []Member{{"blue", "ann", "dev"}, {"red", "ann", "lead"}}},
+			"index on the field": {v{"team": "red"}, []entity.ReadOption{entity.On("gsi3")}, []Member{{"red", "bob", "dev"}, {"red", "ann", "lead"}}},
+		} {
+			require.EventuallyWithT(t, func(t *assert.CollectT) {
+				assert.Equal(t, c.want, collect(t, members.Query(context.Background(), c.match, c.opts...)))
+			}, 10*time.Second, 10*time.Millisecond, name)
+		}
+		for _, err := range members.Query(t.Context(), v{"team": "red", "user": "bob"}) {
+			require.ErrorIs(t, err, entity.ErrInvalid, "a gap that leaves out what the partition key does not have")
+		}
 	})
 }
