@@ -141,7 +141,8 @@
 //	View of n rows                     1 transaction             2 reads for each row, and 2 for the lock
 //	renewal of all locks               1 per quarter of a lease  1 write
 //
-// A row with fewer than 12 tickets and no payload is smaller than 1 KB. Beyond that, each write to it costs one unit per KB.
+// A row without a payload is smaller than 1 KB up to about 12 tickets, or 8 if the owners have 64 bytes or more (Config.Owner).
+// Beyond that, each write to it costs one unit per KB.
 //
 // # More
 //

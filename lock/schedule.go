@@ -69,8 +69,8 @@ const maxJitter = time.Second
 // Cost per interval: each instance sends one read of one unit (two if the time in DynamoDB's answer differs from
 // earlier ones by more than an interval). The instance that runs f sends one write to acquire and one to release, and
 // one more if it had to wait. An instance that waits for the run of another sends one write to enter the line, one to
-// leave it, and looks like [Client.Acquire]. If a client has no session, one write opens it and one deletes it; none
-// with [Fixed].
+// leave it, and looks like [Client.Acquire]. A client without a session sends one more write, which opens it; none with
+// [Fixed]. A session lasts for half a lease without any lock, so a client that only calls Every opens it in each interval.
 func (c *Client) Every(
 	ctx context.Context, target Target, interval time.Duration,
 	f func(ctx context.Context, lease *Lease, at time.Time) error, opts ...Option,
