@@ -68,10 +68,11 @@
 //	lock              1 consistent read a second; 0.5 read units for each session in its line every 4 s
 //	migrations        what Migrator.Status costs, every 2 s while a migration runs, else every 5 s
 //	items             1 query or scan of 50 items each time it is loaded
-//	indexes           3 describing requests each time it is loaded
+//	indexes           3 to 5 describing requests each time it is loaded
 //
 // # Permissions
 //
 // dynamodb:GetItem, BatchGetItem, Query, Scan, DescribeTable and DescribeTimeToLive, on the table; Query on the index of locks.
-// Without Scan, the page of locks needs that index, and items are shown by collection.
+// Without Scan, the page of locks needs that index, and items are shown by collection. If the schema has PointInTimeRecovery or
+// Tags, the page of indexes needs DescribeContinuousBackups or ListTagsOfResource.
 package console

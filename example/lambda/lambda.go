@@ -6,7 +6,7 @@
 //
 // Events come at least once, and two of them may come at the same time. The lock beside the order lets one invocation work on
 // it, and the guarded write records the result once. A lease of its own length (lock.Fixed) suits a function: it needs no
-// session and no renewal, so a frozen sandbox leaves nothing behind. Lock and result take two writes in all.
+// session and no renewal, so a frozen sandbox leaves nothing behind. Lock and result take two requests in all.
 package lambda
 
 import (
