@@ -68,7 +68,7 @@
 //	lock              1 consistent read a second; 0.5 read units for each session in its line every 4 s
 //	migrations        what Migrator.Status costs, every 2 s while a migration runs, else every 5 s
 //	items             1 query or scan of 50 items each time it is loaded
-//	indexes           3 to 5 describing requests each time it is loaded
+//	indexes           2 to 5 describing requests each time it is loaded
 //
 // # Permissions
 //

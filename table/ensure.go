@@ -22,6 +22,9 @@ import (
 //
 // Creating a table takes seconds, and adding an index to a large table takes hours; ctx bounds the wait. DynamoDB
 // allows one change of the time to live per hour, and refuses a second one.
+//
+// Cost: no units. If nothing is missing, one request more than [Table.Plan]. Otherwise some requests for each step, and one every 0.1
+// to 10 s until the step is done.
 func (t *Table) Ensure(ctx context.Context) error {
 	var last Step
 	var lastErr error

@@ -100,7 +100,8 @@ type live struct {
 // Plan compares the live table with the schema and changes nothing. If the table does not exist, the plan is to create
 // it; with [Schema.MustExist], the error is [ErrNoTable].
 //
-// It describes the table and its time to live. It queries backups and tags only if the schema has settings for them.
+// Cost: 1 to 4 requests, and no units. They are DescribeTable, one for the time to live (unless [Schema.NoTTL] is set), one for the
+// backups and one for the tags (if the schema has settings for them).
 func (t *Table) Plan(ctx context.Context) (Plan, error) {
 	l, err := t.describe(ctx)
 	if err != nil {
@@ -111,6 +112,8 @@ func (t *Table) Plan(ctx context.Context) (Plan, error) {
 
 // Verify compares the live table with the schema. It returns a *[SchemaError] that lists every difference, or nil. A
 // missing table is a difference or, with [Schema.MustExist], [ErrNoTable].
+//
+// Cost: as [Table.Plan].
 func (t *Table) Verify(ctx context.Context) error {
 	p, err := t.Plan(ctx)
 	if err != nil || p.IsEmpty() {

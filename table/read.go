@@ -138,6 +138,8 @@ func pages(limit int, start Item, page func(start Item, left int) (Page, error))
 }
 
 // QueryPage sends one request of a query. Next can be set although nothing follows.
+//
+// Cost: as [Table.Query], for one request.
 func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 	pk, sk, err := t.queryKeys(q.Index)
 	if err != nil {
@@ -318,6 +320,8 @@ func (t *Table) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
 }
 
 // ScanPage sends one request of a scan. Next can be set although nothing follows.
+//
+// Cost: as [Table.Query], for one request.
 func (t *Table) ScanPage(ctx context.Context, s Scan) (Page, error) {
 	var b builder
 	filter := s.Filter

@@ -85,7 +85,11 @@ func (t *Table) WriteOnce(ctx context.Context, token string, ops ...Op) error {
 	return t.transact(ctx, token, list)
 }
 
-// Apply applies a single operation and returns the item that returned selects, or nil if there is none.
+// Apply applies a single operation and returns the item that returned selects, or nil if there is none. [ReturnNew] is for updates
+// only. A check, and an operation with others ([Op.With]), are refused with [ErrInvalid]. Other errors, and what a lost answer means,
+// are those of [Table.Write].
+//
+// Cost: as [Table.Write] of one operation. The returned item costs nothing.
 func (t *Table) Apply(ctx context.Context, op Op, returned Returned) (Item, error) {
 	a, err := t.action(&op, 0)
 	if err != nil {
