@@ -241,7 +241,7 @@ func batchWriteItem(c *call) ([]byte, error) {
 		if err := b.w.run(); err != nil {
 			return nil, err
 		}
-		u.add(b.w.commit(), 1)
+		u.add(b.w.commit())
 		written = append(written, b.w)
 	}
 	o := newObject()

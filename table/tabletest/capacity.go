@@ -53,14 +53,14 @@ func (u *usage) addIndex(x *index, units float64) {
 	(*m)[x.name] += units
 }
 
-func (u *usage) add(o *usage, factor float64) {
-	u.table += o.table * factor
+func (u *usage) add(o *usage) {
+	u.table += o.table
 	for _, side := range []struct{ to, from *map[string]float64 }{{&u.global, &o.global}, {&u.local, &o.local}} {
 		for name, v := range *side.from {
 			if *side.to == nil {
 				*side.to = map[string]float64{}
 			}
-			(*side.to)[name] += v * factor
+			(*side.to)[name] += v
 		}
 	}
 }

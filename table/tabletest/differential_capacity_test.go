@@ -86,6 +86,27 @@ func readsAndWritesApart(in any, tested, _ *answer) bool {
 	return changed
 }
 
+// indexesOfTransaction halves the reference's units of indexes.
+func indexesOfTransaction(in any, _, reference *answer) bool {
+	if _, ok := in.(*dynamodb.TransactWriteItemsInput); !ok {
+		return false
+	}
+	changed := false
+	for _, c := range capacities(reference) {
+		for _, kind := range []string{"GlobalSecondaryIndexes", "LocalSecondaryIndexes"} {
+			indexes, _ := c[kind].(map[string]any)
+			for _, x := range indexes {
+				x, _ := x.(map[string]any)
+				units, _ := x["CapacityUnits"].(float64)
+				total, _ := c["CapacityUnits"].(float64)
+				x["CapacityUnits"], c["CapacityUnits"] = units/2, total-units/2
+				changed = true
+			}
+		}
+	}
+	return changed
+}
+
 func capacityOfTransaction(in any, tested, reference *answer) bool {
 	tx, ok := in.(*dynamodb.TransactWriteItemsInput)
 	if !ok {

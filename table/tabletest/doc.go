@@ -39,8 +39,8 @@
 //   - Errors have the service's types and messages. A transaction reports one reason for each action. If a request has
 //     several mistakes, the error is the one that the service would report.
 //   - Consumed capacity is that of the service. Sizes are rounded up to 1 KB and 4 KB, eventually consistent reads cost
-//     half, and transactions double. An index costs only if its entries change. Refused conditional writes cost, too. A Scan rounds
-//     up in each physical partition, of which an on-demand table has four.
+//     half, and items in transactions double. An index costs only if its entries change. Refused conditional writes cost, too. A
+//     Scan rounds up in each physical partition, of which an on-demand table has four.
 //   - The same requests in the same order give the same answers, including page boundaries.
 //   - Expired items stay visible until [Engine.Sweep] deletes them.
 //

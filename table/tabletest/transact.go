@@ -16,8 +16,8 @@ const (
 	maxToken            = 36
 	// tokenWindow is how long a ClientRequestToken is remembered after its transaction has finished.
 	tokenWindow = 10 * time.Minute
-	// transactionFactor is the cost of a transaction relative to the same reads or writes as single requests: the service prepares
-	// and commits each of them.
+	// transactionFactor is the cost of an item in a transaction relative to the same read or write as a single request: the service
+	// prepares and commits each of them. It updates indexes as usual, at the usual cost.
 	transactionFactor = 2
 )
 
@@ -33,6 +33,7 @@ const (
 type pastTransaction struct {
 	token   string
 	request string // canonical form
+	sizes   []int  // of each action, as it was paid for
 	at      time.Time
 }
 
@@ -76,7 +77,7 @@ func transactWriteItems(c *call) ([]byte, error) {
 		return nil, err
 	}
 	if past != nil {
-		return c.answerAgain(writes)
+		return c.answerAgain(writes, past.sizes)
 	}
 	seen := map[placed]bool{}
 	for i, w := range writes {
@@ -101,16 +102,20 @@ func transactWriteItems(c *call) ([]byte, error) {
 		return nil, err
 	}
 	used, order := map[*table]*usage{}, []*table(nil)
-	for _, w := range writes {
+	sizes := make([]int, len(writes))
+	for i, w := range writes {
 		u := used[w.t]
 		if u == nil {
 			u = &usage{}
 			used[w.t] = u
 			order = append(order, w.t)
 		}
-		u.add(w.commit(), transactionFactor)
+		cost := w.commit()
+		cost.table *= transactionFactor
+		u.add(cost)
+		sizes[i] = w.size
 	}
-	c.remember(token)
+	c.remember(token, sizes)
 	return c.transactOutput(writeKind, order, used, writes), c.in.err
 }
 
@@ -248,11 +253,11 @@ func (c *call) repeated(token string) (*pastTransaction, error) {
 }
 
 // remember records a finished transaction with its token.
-func (c *call) remember(token string) {
+func (c *call) remember(token string, sizes []int) {
 	if token == "" {
 		return
 	}
-	e, p := c.e, &pastTransaction{token: token, request: c.canonical(), at: c.now}
+	e, p := c.e, &pastTransaction{token: token, request: c.canonical(), sizes: sizes, at: c.now}
 	e.tokens[token] = p
 	place := len(e.past)
 	for place > 0 && e.past[place-1].at.After(p.at) { // the clock was set back
@@ -261,11 +266,11 @@ func (c *call) remember(token string) {
 	e.past = slices.Insert(e.past, place, p)
 }
 
-// answerAgain answers a repeated request of a finished transaction. It changes nothing, and costs as much as reading the items in a
-// transaction.
-func (c *call) answerAgain(writes []*write) ([]byte, error) {
+// answerAgain answers a repeated request of a finished transaction. It changes nothing, and costs as much as reading, in a transaction,
+// what the finished one paid for.
+func (c *call) answerAgain(writes []*write, sizes []int) ([]byte, error) {
 	reads, order := map[*table]*usage{}, []*table(nil)
-	for _, w := range writes {
+	for i, w := range writes {
 		if err := w.locate(c); err != nil {
 			return nil, err
 		}
@@ -275,11 +280,7 @@ func (c *call) answerAgain(writes []*write) ([]byte, error) {
 			reads[w.t] = u
 			order = append(order, w.t)
 		}
-		size := 0
-		if r := w.t.rows.get(w.place); r != nil {
-			size = r.size
-		}
-		u.table += transactionFactor * readUnits(size, true)
+		u.table += transactionFactor * readUnits(sizes[i], true)
 	}
 	return c.transactOutput(readKind, order, reads, nil), c.in.err
 }

@@ -35,6 +35,7 @@ type write struct {
 
 	before *row
 	after  attr.Item
+	size   int // for which the write is paid: that of before or of after, whichever is larger
 }
 
 // run evaluates the write against the table and sets before and after. It stores nothing.
@@ -67,16 +68,15 @@ func (w *write) beforeItem() attr.Item {
 	return w.before.item
 }
 
-// commit stores the result of run and returns its cost.
+// commit stores the result of run, sets the size, and returns the cost.
 func (w *write) commit() *usage {
 	u := &usage{}
-	size := 0
 	before := w.beforeItem()
 	if w.before != nil {
-		size = w.before.size
+		w.size = w.before.size
 	}
 	if w.change == nil {
-		u.table = writeUnits(size)
+		u.table = writeUnits(w.size)
 		return u
 	}
 	switch {
@@ -85,10 +85,10 @@ func (w *write) commit() *usage {
 		w.t.remove(w.place)
 	default:
 		now := &row{rowKey: w.place, item: w.after, size: w.after.Size()}
-		size = max(size, now.size)
+		w.size = max(w.size, now.size)
 		w.t.store(now)
 	}
-	u.table = writeUnits(size)
+	u.table = writeUnits(w.size)
 	for _, x := range w.t.indexes {
 		if units := x.update(w.t.keys, w.place, before, w.after); units > 0 {
 			u.addIndex(x, units)

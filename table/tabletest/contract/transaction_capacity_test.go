@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/engines"
 )
 
 // capacity returns a Capacity of a transaction's reads or writes. DynamoDB
@@ -52,7 +54,29 @@ func TestTransactionCapacity_OfARepeatedTokenIsThatOfReading(t *testing.T) {
 	})
 }
 
-func TestTransactionCapacity_OfIndexesIsSplitToo(t *testing.T) {
+// A deletion and a replacement by less are paid for by the old size, 9 KB. So is their repetition: three units to read each of them, which
+// a transaction doubles.
+func TestTransactionCapacity_OfARepeatedTokenIsThatOfTheFormerItems(t *testing.T) {
+	onTable(t, func(tb table) {
+		engines.Only(tb.T, engines.InProcess, "DynamoDB Local charges a repetition for the items that there are now")
+		large := document{"x": strings.Repeat("x", 9000)}
+		for sk, a := range map[string]action{"deleted": tb.txDelete("deleted"), "less": tb.txPut("less", nil, ""), "checked": tb.txCheck("checked", "attribute_exists(pk)")} {
+			tb.put(sk, large)
+			in := &dynamodb.TransactWriteItemsInput{
+				ClientRequestToken: aws.String((*tb.name)[len(*tb.name)-16:] + sk), ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes, TransactItems: []action{a},
+			}
+			first, err := tb.TransactWriteItems(tb.ctx(), in)
+			require.NoError(tb, err)
+			assert.Equal(tb, tb.consumed(0, 18), first.ConsumedCapacity, sk)
+			again, err := tb.TransactWriteItems(tb.ctx(), in)
+			require.NoError(tb, err)
+			assert.Equal(tb, tb.consumed(6, 0), again.ConsumedCapacity, sk)
+		}
+	})
+}
+
+// A transaction doubles the units of the table's items, but not those of its indexes. DynamoDB Local doubles both.
+func TestTransactionCapacity_OfIndexesIsNotDoubled(t *testing.T) {
 	onTable(t, func(tb table) {
 		in := &dynamodb.TransactWriteItemsInput{
 			ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes,
@@ -60,10 +84,14 @@ func TestTransactionCapacity_OfIndexesIsSplitToo(t *testing.T) {
 		}
 		out, err := tb.TransactWriteItems(tb.ctx(), in)
 		require.NoError(tb, err)
-		want := tb.consumed(0, 8)
+		index := tb.capacity(0, 1)
+		if tb.local() {
+			index = tb.capacity(0, 2)
+		}
+		want := tb.consumed(0, 2+3**index.CapacityUnits)
 		want[0].Table = tb.capacity(0, 2)
-		want[0].GlobalSecondaryIndexes = map[string]types.Capacity{"gsi": *tb.capacity(0, 2), "keys": *tb.capacity(0, 2)}
-		want[0].LocalSecondaryIndexes = map[string]types.Capacity{"lsi": *tb.capacity(0, 2)}
+		want[0].GlobalSecondaryIndexes = map[string]types.Capacity{"gsi": *index, "keys": *index}
+		want[0].LocalSecondaryIndexes = map[string]types.Capacity{"lsi": *index}
 		assert.Equal(tb, want, out.ConsumedCapacity)
 	})
 }
