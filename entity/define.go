@@ -140,6 +140,7 @@ func (p *plan) isStored(f *field) bool {
 type definition struct {
 	goType reflect.Type
 	rows   []rowKeys // the entity's own, then one for the sentinels of each unique constraint
+	writes []string  // what writes do besides
 }
 
 // rowKeys are the templates of the keys of one type's rows, and the rule that distinguishes these rows from others.
@@ -158,14 +159,37 @@ func (c *compiler) definition() definition {
 		x := &p.uniques[i]
 		d.rows = append(d.rows, rowKeys{x.typ, x.key.tpl, x.sk, nil})
 	}
+	d.writes = c.writes()
 	return d
+}
+
+// writes describes what writes maintain besides keys and sentinels, so that two specifications can be compared: if a program wrote rows
+// by both, and only one had an index, the keys of that index would become stale. Functions cannot be compared.
+func (c *compiler) writes() (list []string) {
+	p := c.plan
+	for i := range p.indexes {
+		x := &p.indexes[i]
+		list = append(list, fmt.Sprintf("index %q %q %q %t", x.name, x.pk.tpl, x.sk.tpl, x.when != nil))
+	}
+	for i := range p.uniques {
+		list = append(list, fmt.Sprintf("unique %q %t", p.uniques[i].name, p.uniques[i].when != nil))
+	}
+	slices.Sort(list)
+	for _, f := range []*field{p.version, p.ttl, p.created, p.updated} {
+		name := ""
+		if f != nil {
+			name = f.goName
+		}
+		list = append(list, name)
+	}
+	return append(list, fmt.Sprintf("%q %d %t %q", p.schema, p.current(), p.untyped, c.spec.AttributePrefix))
 }
 
 // Define checks spec against T and the table's schema, and compiles it. It reports all problems together, as a
 // *[SpecError]. It sends no request.
 //
 // Types must be unique within one *[table.Table]. The templates of two types must not be able to produce the same key,
-// unless [Spec.Match] distinguishes their rows. Defining the same entity again is allowed.
+// unless [Spec.Match] distinguishes their rows. Defining the same entity again is allowed, if it writes its rows in the same way.
 func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	c, err := define(t, reflect.TypeFor[T](), spec.erased())
 	if err != nil {
@@ -208,7 +232,7 @@ func (d definition) clash(name, otherName string, other any) error {
 		return nil
 	}
 	if name == otherName {
-		if d.goType == o.goType && slices.EqualFunc(d.rows, o.rows, rowKeys.same) {
+		if d.goType == o.goType && slices.EqualFunc(d.rows, o.rows, rowKeys.same) && slices.Equal(d.writes, o.writes) {
 			return nil
 		}
 		return fmt.Errorf("Type %q is taken by another entity of this table", name)

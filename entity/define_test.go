@@ -1,6 +1,7 @@
 package entity_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,11 @@ func TestDefine_EntitiesOfOneTableMustNotClash(t *testing.T) {
 		Other string `dynamo:"other"`
 	}
 	type twin row
+	type twice struct {
+		row
+		Until   time.Time `dynamo:"until"`
+		Version int64     `dynamo:"version"`
+	}
 	tbl := offline(t, schema("app"))
 	orders := entity.Spec[row]{Type: "Order", PK: "T#{id}", SK: "ORDER#{other}"}
 	_, err := entity.Define(tbl, orders)
@@ -159,6 +165,40 @@ func TestDefine_EntitiesOfOneTableMustNotClash(t *testing.T) {
 	require.ErrorContains(t, err, `Type "Order" is taken`)
 	_, err = entity.Define(tbl, entity.Spec[row]{Type: "Order", PK: "T#{id}", SK: "OTHER"})
 	require.ErrorContains(t, err, `Type "Order" is taken`)
+	for name, change := range map[string]func(*entity.Spec[twice]){
+		"another index": func(s *entity.Spec[twice]) {
+			s.Indexes = append(s.Indexes, entity.Index[twice]{Name: "gsi3", PK: "{other}"})
+		},
+		"an index less":      func(s *entity.Spec[twice]) { s.Indexes = s.Indexes[:1] },
+		"another key":        func(s *entity.Spec[twice]) { s.Indexes[0].SK = "{id}" },
+		"no predicate":       func(s *entity.Spec[twice]) { s.Indexes[1].When = nil },
+		"another unique one": func(s *entity.Spec[twice]) { s.Unique[0].Key = "{id}" },
+		"no version":         func(s *entity.Spec[twice]) { s.Version, s.Indexes[1].When = "", nil },
+		"a time to live":     func(s *entity.Spec[twice]) { s.TTL = "until" },
+		"a schema":           func(s *entity.Spec[twice]) { s.Schema = "schema" },
+		"untyped":            func(s *entity.Spec[twice]) { s.Untyped = true },
+		"a prefix":           func(s *entity.Spec[twice]) { s.AttributePrefix = "a_" },
+	} {
+		tbl := offline(t, schema("app"))
+		spec := func() entity.Spec[twice] {
+			return entity.Spec[twice]{
+				Type: "Twice", PK: "T#{id}", SK: "TWICE", Version: "version",
+				Indexes: []entity.Index[twice]{{Name: "gsi1", PK: "O#{other}", SK: "{other}"}, {Name: "gsi2", PK: "{other}", SK: "{id}", When: func(twice) bool { return true }}},
+				Unique:  []entity.Unique[twice]{{Name: "other", Key: "{other}"}},
+			}
+		}
+		_, err := entity.Define(tbl, spec())
+		require.NoError(t, err)
+		reader := spec()
+		slices.Reverse(reader.Indexes)
+		reader.ReadOnly = true
+		_, err = entity.Define(tbl, reader)
+		require.NoError(t, err, "the same rows")
+		changed := spec()
+		change(&changed)
+		_, err = entity.Define(tbl, changed)
+		require.ErrorContains(t, err, `Type "Twice" is taken`, name)
+	}
 	_, err = entity.Define(tbl, entity.Spec[twin]{Type: "Line", PK: "T#{id}", SK: "{other}#{id}"})
 	require.ErrorContains(t, err, `could be the key of a "Order"`)
 	_, err = entity.Define(tbl, entity.Spec[twin]{Type: "Line", PK: "T#{id}", SK: "LINE#{other}"})
