@@ -34,6 +34,9 @@ func (e *core) create(ctx context.Context, o reflect.Value) (reflect.Value, erro
 // without a version exists, Put returns [ErrStale], since it cannot check whether o was read from it; [Entity.Modify] and
 // [Entity.Update] give such a row a version. With [Entity.AnyVersion], Put replaces any row of this type.
 //
+// A value without a time of creation ([Spec.Created]) gets that of the row where Put reads it, and the current time otherwise. Modify and
+// Upsert keep that of the row.
+//
 // Cost: one put. A consistent read before it with unique values, and with AnyVersion. A transaction if a unique value
 // changes.
 func (e *Entity[T]) Put(ctx context.Context, o T) (T, error) {
