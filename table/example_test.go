@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/keys"
@@ -15,6 +18,21 @@ import (
 
 // number makes the attribute value of a number; real programs leave that to package entity.
 func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
+
+// A client of DynamoDB Local, which accepts any region and any credentials.
+func ExampleClient() {
+	client := dynamodb.New(dynamodb.Options{
+		Region:       "us-east-1",
+		Credentials:  credentials.NewStaticCredentialsProvider("any", "any", ""),
+		BaseEndpoint: aws.String("http://localhost:8000"),
+	})
+	tbl, err := table.Open(client, table.Schema{Name: "app"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(tbl.Region())
+	// Output: us-east-1
+}
 
 func ExampleOpen() {
 	engine := tabletest.NewEngine() // or dynamodb.NewFromConfig(cfg)
