@@ -214,7 +214,7 @@ func (f *field) delta(v any) (types.AttributeValue, error) {
 	switch {
 	case target.Kind() == reflect.Float32 || target.Kind() == reflect.Float64:
 		return table.Encode(v)
-	case target.Kind() >= reflect.Uint && negative(rv) && rv.CanInt() && rv.Int() != math.MinInt64:
+	case target.Kind() >= reflect.Uint && rv.CanInt() && rv.Int() < 0 && rv.Int() != math.MinInt64:
 		if _, err := (&field{goName: f.goName, typ: target}).convert(-rv.Int()); err == nil {
 			return table.Encode(v)
 		}

@@ -126,6 +126,10 @@ func TestChange_RefusesWhatDoesNotFit(t *testing.T) {
 		"too large":                    kinds.UpdateOp(k, entity.Set("i8", 128)),
 		"negative to unsigned":         kinds.UpdateOp(k, entity.Set("u", -1)),
 		"fraction to integer":          kinds.UpdateOp(k, entity.Set("i8", 1.5)),
+		"2^63 to an int64":             orders.UpdateOp(Order{Tenant: "a", ID: "1", Version: 1}, entity.Set("total", float64(1<<63))), // arm64 makes it 2^63-1
+		"2^64 to an unsigned":          kinds.UpdateOp(k, entity.Set("u", float64(1<<64))),
+		"2^63-1 to a float64":          kinds.UpdateOp(k, entity.Set("f", int64(math.MaxInt64))), // 2^63, which arm64 takes back for 2^63-1
+		"no number to an integer":      kinds.UpdateOp(k, entity.Set("i8", math.NaN())),
 		"nil to a number":              kinds.UpdateOp(k, entity.Set("i8", nil)),
 		"add a number to a string":     kinds.UpdateOp(k, entity.Add("s", 1)),
 		"add a string to a string":     kinds.UpdateOp(k, entity.Add("s", "x")),

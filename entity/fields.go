@@ -3,6 +3,8 @@ package entity
 import (
 	"encoding"
 	"fmt"
+	"math"
+	"math/big"
 	"reflect"
 	"slices"
 	"strconv"
@@ -149,8 +151,7 @@ func (f *field) convert(v any) (reflect.Value, error) {
 		return p, nil
 	}
 	if sameClass(rv.Kind(), target.Kind()) && rv.CanConvert(target) {
-		c := rv.Convert(target)
-		if c.CanConvert(rv.Type()) && c.Convert(rv.Type()).Equal(rv) && negative(c) == negative(rv) {
+		if c := rv.Convert(target); equal(c, rv) {
 			return c, nil
 		}
 		return reflect.Value{}, fmt.Errorf("%w: value for %q does not fit %s", ErrInvalid, f.goName, f.typ)
@@ -163,14 +164,27 @@ func sameClass(a, b reflect.Kind) bool {
 	return numeric(a) && numeric(b) || a == b && (a == reflect.String || a == reflect.Bool)
 }
 
-func negative(v reflect.Value) bool {
+// equal compares a value with what it was converted to. Numbers are not converted back, since the result is another one on another
+// processor if a number does not fit.
+func equal(a, b reflect.Value) bool {
+	x, y := exact(a), exact(b)
+	if x == nil || y == nil {
+		return a.Kind() == b.Kind() && a.Convert(b.Type()).Equal(b)
+	}
+	return x.Cmp(y) == 0
+}
+
+// exact returns a number as it is; nil for NaN, and for values that are no numbers.
+func exact(v reflect.Value) *big.Float {
 	switch {
 	case v.CanInt():
-		return v.Int() < 0
-	case v.CanFloat():
-		return v.Float() < 0
+		return new(big.Float).SetInt64(v.Int())
+	case v.CanUint():
+		return new(big.Float).SetUint64(v.Uint())
+	case v.CanFloat() && !math.IsNaN(v.Float()):
+		return new(big.Float).SetFloat64(v.Float())
 	}
-	return false
+	return nil
 }
 
 // resolve finds the field that a specification or caller names, or returns nil. It tries the name in the tag, then the Go
