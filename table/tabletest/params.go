@@ -1,6 +1,7 @@
 package tabletest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -180,7 +181,11 @@ func checkPlaceholders(param string, members []jsontree.Member, first byte) erro
 
 func checkPlaceholder(param, name string, first byte) error {
 	if len(name) > maxPlaceholder {
-		return invalid("%s contains invalid key: The expression attribute map contains a key that is too long;", param)
+		size := ""
+		if first == '#' { // the service tells the size of a name's placeholder, and not of a value's
+			size = fmt.Sprintf(" size of key: %d", len(name))
+		}
+		return invalid("%s contains invalid key: The expression attribute map contains a key that is too long;%s", param, size)
 	}
 	ok := len(name) > 1 && name[0] == first
 	for i := 1; ok && i < len(name); i++ {

@@ -80,3 +80,23 @@ func TestSubstitutions_ArePlaceholdersFirst(t *testing.T) {
 		tb.refused(update(`"ExpressionAttributeValues":{":b":{},"b":{"S":"c"}}`), `ExpressionAttributeValues contains invalid key: Syntax error; key: "b"`)
 	})
 }
+
+// The length of a placeholder is checked before its characters. Only for names, the text tells the length.
+func TestSubstitutions_HavePlaceholdersOfAMaximumLength(t *testing.T) {
+	onTable(t, func(tb table) {
+		scan := func(ns map[string]string, vs document) error {
+			_, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{
+				TableName: tb.name, FilterExpression: ptr("x = y"), ExpressionAttributeNames: ns, ExpressionAttributeValues: values(vs),
+			})
+			return err
+		}
+		const tooLong = " contains invalid key: The expression attribute map contains a key that is too long;"
+		for _, tc := range []struct{ rest, size string }{{strings.Repeat("a", 255), "256"}, {strings.Repeat("a", 255) + "-x", "258"}} {
+			text := "ExpressionAttributeNames" + tooLong + " size of key: " + tc.size
+			tb.exactly(scan(map[string]string{"#" + tc.rest: "x"}, nil), "ValidationException", text, text)
+			text = "ExpressionAttributeValues" + tooLong
+			tb.exactly(scan(nil, document{tc.rest: "x"}), "ValidationException", text, text)
+		}
+		tb.refused(scan(map[string]string{"#" + strings.Repeat("a", 254): "x"}, nil), "unused in expressions")
+	})
+}
