@@ -178,7 +178,7 @@ func TestAttributeNames_HaveLimits(t *testing.T) {
 	})
 }
 
-// The size is told only of conditions.
+// The size is told only of conditions and filters. DynamoDB Local tells it of key conditions, too.
 func TestExpressions_HaveAMaximumSize(t *testing.T) {
 	const tooLarge = ": Expression size has exceeded the maximum allowed size;"
 	onTable(t, func(tb table) {
@@ -195,7 +195,10 @@ func TestExpressions_HaveAMaximumSize(t *testing.T) {
 		} {
 			tb.exactly(err, "ValidationException", text, text)
 		}
-		_, err := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: tb.name, Key: key("i"), ProjectionExpression: ptr(strings.Repeat("a", 4096))})
+		_, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, KeyConditionExpression: ptr("pk = :p AND " + strings.Repeat("a", 4085)), ExpressionAttributeValues: values(document{"p": "p"})})
+		text := "Invalid KeyConditionExpression" + tooLarge
+		tb.exactly(err, "ValidationException", text, text+" expression size: 4097")
+		_, err = tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: tb.name, Key: key("i"), ProjectionExpression: ptr(strings.Repeat("a", 4096))})
 		require.NoError(tb, err)
 	})
 }

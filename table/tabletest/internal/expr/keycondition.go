@@ -32,6 +32,9 @@ type KeyCondition struct{ root *node }
 
 // ParseKeyCondition parses and binds a KeyConditionExpression.
 func ParseKeyCondition(src string, env *Env) (*KeyCondition, error) {
+	if len(src) > maxLength {
+		return nil, errLength // without the size, unlike other conditions
+	}
 	c, err := ParseCondition(src, env)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (p *parser) expect(k tokenKind) (token, error) {
 
 func parseCondition(src string) (*node, error) {
 	p, err := newParser(src)
-	if errors.Is(err, errLength) { // of conditions, the service also tells the size
+	if errors.Is(err, errLength) { // of conditions and filters, the service also tells the size
 		return nil, attr.Invalidf("%s expression size: %d", err, len(src))
 	}
 	if err != nil {
