@@ -123,7 +123,7 @@ func wantsCapacity(level string) bool { return level == capacityTotal || level =
 func (c *call) consumed(o *object, t *table, u *usage) {
 	c.spent(t, u)
 	if level := c.capacityLevel(); wantsCapacity(level) {
-		o.object("ConsumedCapacity", func(o *object) { u.write(o, t.name, level, bothKinds) })
+		o.object("ConsumedCapacity", func(o *object) { u.write(o, c.nameOf(t), level, bothKinds) })
 	}
 }
 
@@ -137,7 +137,7 @@ func (c *call) consumedByTable(o *object, k unitKind, order []*table, by map[*ta
 	if level := c.capacityLevel(); wantsCapacity(level) {
 		o.list("ConsumedCapacity", len(order), func(b []byte, i int) []byte {
 			inner := object{b: append(b, '{')}
-			by[order[i]].write(&inner, order[i].name, level, k)
+			by[order[i]].write(&inner, c.nameOf(order[i]), level, k)
 			return inner.end()
 		})
 	}

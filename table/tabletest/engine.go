@@ -74,6 +74,7 @@ type call struct {
 	now time.Time
 
 	tables []string
+	arns   map[*table]string // of tables that the request names by ARN
 	keys   []touchedKey
 	units  float64
 

@@ -48,7 +48,21 @@ func (c *call) lookup(given string) (*table, error) {
 	if !ok {
 		return nil, errMissingTable()
 	}
+	if given != name {
+		if c.arns == nil {
+			c.arns = map[*table]string{}
+		}
+		c.arns[t] = given
+	}
 	return t, nil
+}
+
+// nameOf returns the table's name in the answer: its ARN if the request used that.
+func (c *call) nameOf(t *table) string {
+	if arn, ok := c.arns[t]; ok {
+		return arn
+	}
+	return t.name
 }
 
 // expressions reads ExpressionAttributeNames and ExpressionAttributeValues. params are the expressions that can use them. If the

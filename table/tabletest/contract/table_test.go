@@ -196,6 +196,31 @@ func TestNumbers_ReturnInOneForm(t *testing.T) {
 	}
 }
 
+// The answer of a request that names a table by its ARN does so, too.
+func TestCapacity_NamesTheTableAsTheRequestDoes(t *testing.T) {
+	onTable(t, func(tb table) {
+		engines.Only(tb.T, engines.InProcess, "DynamoDB Local returns the table's name, and takes no ARNs in transactions")
+		d, err := tb.DescribeTable(tb.ctx(), &dynamodb.DescribeTableInput{TableName: tb.name})
+		require.NoError(tb, err)
+		for _, name := range []*string{d.Table.TableArn, tb.name} {
+			const total = types.ReturnConsumedCapacityTotal
+			get, err := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: name, Key: key("i"), ReturnConsumedCapacity: total})
+			require.NoError(tb, err)
+			batch, err := tb.BatchWriteItem(tb.ctx(), &dynamodb.BatchWriteItemInput{ReturnConsumedCapacity: total, RequestItems: map[string][]types.WriteRequest{
+				*name: {{PutRequest: &types.PutRequest{Item: keyed("i", nil)}}},
+			}})
+			require.NoError(tb, err)
+			tx, err := tb.TransactWriteItems(tb.ctx(), &dynamodb.TransactWriteItemsInput{ReturnConsumedCapacity: total, TransactItems: []types.TransactWriteItem{
+				{Put: &types.Put{TableName: name, Item: keyed("i", nil)}},
+			}})
+			require.NoError(tb, err)
+			for _, c := range []types.ConsumedCapacity{*get.ConsumedCapacity, batch.ConsumedCapacity[0], tx.ConsumedCapacity[0]} {
+				assert.Equal(tb, *name, *c.TableName)
+			}
+		}
+	})
+}
+
 // DynamoDB Local takes the ARNs of all regions.
 func TestTables_AreNamedByTheirARN(t *testing.T) {
 	onTable(t, func(tb table) {
