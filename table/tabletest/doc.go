@@ -58,6 +58,8 @@
 //   - A table keeps the number of partitions that it was created with.
 //   - A page ends after 1 MB of items by their documented sizes. The service counts its storage format, which differs by some
 //     bytes for each item.
+//   - An UpdateItem can make an item of 400 KB, as a PutItem can. The service adds some bytes for each action of an update, and so
+//     refuses some items that are slightly smaller.
 //   - A boolean is true or false. The service takes some strings for it, such as "true" and "0", which SDKs do not send.
 //   - Since June 2026 the service has new texts for some validation errors, in more and more regions. The engine has the
 //     earlier texts, which most of DynamoDB Local's messages have too.
