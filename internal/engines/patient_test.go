@@ -56,6 +56,6 @@ func TestPatient_RepeatsWhatDynamoDBLocalRefusesBecauseOfItsState(t *testing.T) 
 		assert.Equal(t, "in use sent", call(t, "UpdateTable", "in use ", "done "), "another refusal is the test's own")
 		assert.Equal(t, full+"sent", call(t, "CreateTable", full, "done "))
 		assert.Equal(t, internal+"sent", call(t, "PutItem", internal, "done "), "a write may have been applied")
-		assert.Equal(t, internal+"sent", call(t, "UpdateTable", internal), "a refusal that stays is returned")
+		assert.Equal(t, internal+"sent", call(t, "UpdateTable", internal), "a failure that stays is returned")
 	})
 }
