@@ -141,11 +141,7 @@
 //	View of n rows                     1 transaction             2 reads for each row, and 2 for the lock
 //	renewal of all locks               1 per quarter of a lease  1 write
 //
-// A waiter looks 1 to 4 times in all if up to 20 processes wait and nobody holds the lock for more than 0.2 s. In a longer wait, the
-// next in the line looks at least every 0.75 s, and every other process at least every 5 s.
-//
-// A row without a payload is smaller than 1 KB up to about 12 tickets, or 8 if the owners have 64 bytes or more (Config.Owner).
-// Beyond that, each write to it costs one unit per KB.
+// In a long wait, the next in the line looks every 0.75 s, and others every 5 s. A row of more than 1 KB (8 to 12 tickets) costs more.
 //
 // # More
 //
