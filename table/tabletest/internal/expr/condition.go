@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -12,6 +13,17 @@ type Condition struct{ root *node }
 
 // ParseCondition parses and binds a ConditionExpression or FilterExpression.
 func ParseCondition(src string, env *Env) (*Condition, error) {
+	n, err := boundCondition(src, env)
+	if errors.Is(err, errLength) { // here, the service also tells the size
+		err = attr.Invalidf("%s expression size: %d", err, len(src))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Condition{root: n}, nil
+}
+
+func boundCondition(src string, env *Env) (*node, error) {
 	n, err := parseCondition(src)
 	if err != nil {
 		return nil, err
@@ -23,10 +35,7 @@ func ParseCondition(src string, env *Env) (*Condition, error) {
 	if err := b.resolve(n); err != nil {
 		return nil, err
 	}
-	if err := b.count(); err != nil {
-		return nil, err
-	}
-	return &Condition{root: n}, nil
+	return n, b.count()
 }
 
 // Holds evaluates the condition. item is nil if the item does not exist.

@@ -32,14 +32,11 @@ type KeyCondition struct{ root *node }
 
 // ParseKeyCondition parses and binds a KeyConditionExpression.
 func ParseKeyCondition(src string, env *Env) (*KeyCondition, error) {
-	if len(src) > maxLength {
-		return nil, errLength // without the size, unlike other conditions
-	}
-	c, err := ParseCondition(src, env)
+	n, err := boundCondition(src, env)
 	if err != nil {
 		return nil, err
 	}
-	return &KeyCondition{root: c.root}, nil
+	return &KeyCondition{root: n}, nil
 }
 
 // Terms splits the condition into one term for each key attribute. It refuses a condition that cannot be split.
