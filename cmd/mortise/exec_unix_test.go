@@ -193,7 +193,7 @@ func TestExec_ExitCodes(t *testing.T) {
 			{"a", "kill -9 $$", 128 + 9, ""},
 			{"a", "kill -TERM $$", 128 + 15, ""},
 			{"held --wait 0", "exit 0", exitNotAcquired, "held was not acquired: lock is held by \"rival\""},
-			{"held --wait 200ms", "exit 0", exitNotAcquired, "held was not acquired: "}, // who holds it may not be known so soon
+			{"held --wait 2s", "exit 0", exitNotAcquired, "held was not acquired: lock is held by \"rival\""}, // long enough for the first answer
 			{"a --table none", "exit 0", exitExec, "no table none"},
 			{"a --wait -1s", "exit 0", exitExec, "want a duration"},
 			{"a --lease 10ms", "exit 0", exitExec, "--lease"},
