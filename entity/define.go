@@ -86,7 +86,7 @@ func (c *compiler) needs() {
 	p.lacks = map[string][]need{}
 	for _, x := range c.schema.Indexes {
 		for _, n := range p.needs {
-			if x.Include != nil && n.attr != x.PK && n.attr != x.SK && !slices.Contains(x.Include, n.attr) {
+			if !c.schema.Holds(x.Name, n.attr) {
 				p.lacks[x.Name] = append(p.lacks[x.Name], n)
 			}
 		}

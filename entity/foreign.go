@@ -52,9 +52,12 @@ func definedTypes(t *table.Table) (list []any) {
 }
 
 // scanned returns the condition for rows that a scan has to return: the entity's own rows, rows without a type, and
-// rows that foreign can report.
-func (e *core) scanned() table.Cond {
+// rows that foreign can report. Of an index that does not hold the type, these are all rows.
+func (e *core) scanned(index string) table.Cond {
 	p := e.plan
+	if index != "" && !e.table.Schema().Holds(index, p.scheme.Type) {
+		return table.Cond{}
+	}
 	typ := table.Attr(p.scheme.Type)
 	strange := []table.Cond{table.Not(typ.HasPrefix(toolkit.Prefix)), table.Not(typ.In(definedTypes(e.table)...))}
 	for _, k := range []keyPlan{p.pk, p.sk} {

@@ -132,7 +132,7 @@ func PageSize(n int) ReadOption {
 }
 
 // Filter drops rows for which cond does not hold, after they were read and paid for. If several filters are given, all
-// of them have to hold.
+// of them have to hold. An attribute that the index does not project is refused with [ErrInvalid].
 func Filter(cond table.Cond) ReadOption {
 	return func(r *reading) error {
 		r.given |= optFilter

@@ -42,7 +42,7 @@ func (e *core) scan(ctx context.Context, opts []ReadOption, yield func(reflect.V
 		return
 	}
 	s := table.Scan{
-		Index: r.index, Consistent: r.consistent, PageSize: r.pageSize, Filter: table.And(e.scanned(), r.filter),
+		Index: r.index, Consistent: r.consistent, PageSize: r.pageSize, Filter: table.And(e.scanned(r.index), r.filter),
 	}
 	n := 0
 	for items, err := range segments(ctx, e.table, s, max(r.segments, 1)) {

@@ -31,6 +31,8 @@ type builder struct {
 
 	operators int // number of operators and functions of conditions, as DynamoDB counts them
 
+	holds func(attr string) error // refuses attributes that the index that is read does not hold; nil if it holds all
+
 	changing bool // an update is being written, not a condition
 	depth    int  // number of functions and sums around the operand that is being written
 }
@@ -122,6 +124,9 @@ func (b *builder) path(o *Operand) {
 		return
 	}
 	b.name(o.name)
+	if b.err == nil && b.holds != nil {
+		b.err = b.holds(o.name)
+	}
 	for _, s := range o.steps {
 		if !s.list {
 			b.text(".")

@@ -86,7 +86,7 @@ type Query struct {
 	Index      string     // defaults to "": the table itself
 	PK         string     // value of the partition key
 	SK         keys.Range // of sort keys, half open; the zero Range is all, and {Lo: x, Hi: x + "\x00"} is x alone
-	Filter     Cond       // on other attributes; the items that it drops cost as much
+	Filter     Cond       // on other attributes, which the index holds; the items that it drops cost as much
 	Descending bool
 	Consistent bool // not supported by global indexes
 	Limit      int  // greatest number of items; defaults to 0: all
@@ -156,7 +156,7 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		return Page{}, fmt.Errorf("table: query: %w", err)
 	}
 	cond = And(Attr(pk.name).Equal(pk.value(q.PK)), cond)
-	var b builder
+	b := t.filterBuilder(q.Index)
 	cond.write(&b)
 	keyCondition := b.take()
 	q.Filter.write(&b)
@@ -181,6 +181,20 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		err = t.keyed("Query", page)
 	}
 	return page, err
+}
+
+// filterBuilder returns a builder for the filter of a read. DynamoDB refuses a query whose filter names an attribute that the index does
+// not hold, but not a scan: to it, all items lack the attribute.
+func (t *Table) filterBuilder(index string) (b builder) {
+	if x, ok := t.schema.Index(index); ok && x.Include != nil {
+		b.holds = func(attr string) error {
+			if t.schema.Holds(index, attr) {
+				return nil
+			}
+			return fmt.Errorf("%w: index %q does not hold attribute %q, which the filter names", ErrInvalid, index, attr)
+		}
+	}
+	return b
 }
 
 // isComplete reports whether the query starts at the end of its range, where nothing can follow. DynamoDB refuses such a start if the
@@ -300,7 +314,7 @@ func (t *Table) startAfter(item Item, index string) Item {
 // Scan describes a read of all items of the table or an index, in no order.
 type Scan struct {
 	Index      string
-	Filter     Cond
+	Filter     Cond // on attributes that the index holds
 	Consistent bool
 	Limit      int  // greatest number of items; defaults to 0: all
 	PageSize   int  // number of items that one request examines; defaults to 0: up to 1 MB
@@ -323,7 +337,7 @@ func (t *Table) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
 //
 // Cost: as [Table.Query], for one request.
 func (t *Table) ScanPage(ctx context.Context, s Scan) (Page, error) {
-	var b builder
+	b := t.filterBuilder(s.Index)
 	filter := s.Filter
 	if !filter.IsZero() {
 		// Items with other keys than the schema's pass, so that keyed sees them. Without this, a filter that no item meets would hide

@@ -7,7 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -121,6 +124,38 @@ func TestQuery_RefusesAReversedRange(t *testing.T) {
 			}
 		}
 		assert.Empty(t, f.faults.Sent())
+	})
+}
+
+// DynamoDB refuses such a query. A scan with such a filter would show nothing or, with NotExists, everything.
+func TestFilter_NamesOnlyAttributesThatTheIndexHolds(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		f.put(t, f.item("p", "s", "n", 1, "g2pk", "x", "l1sk", "y"))
+		ctx := t.Context()
+		_, err := e.Client().Query(ctx, &dynamodb.QueryInput{
+			TableName: aws.String(f.Schema().Name), IndexName: aws.String("only-pk"), FilterExpression: aws.String("attribute_not_exists(n)"),
+			KeyConditionExpression: aws.String("g2pk = :x"), ExpressionAttributeValues: table.Item{":x": str("x")},
+		})
+		require.ErrorContains(t, err, "Secondary index only-pk does not project one or more filter attributes: [n]")
+
+		for _, filter := range []table.Cond{
+			table.Attr("n").NotExists(), table.Attr("n").Field("PartKey").Equal(1), table.Value(1).Equal(table.Attr("n")),
+			table.Not(table.And(table.Attr("PartKey").Exists(), table.Attr("n").Size().Less(3))),
+		} {
+			_, queried := f.QueryPage(ctx, table.Query{Index: "only-pk", PK: "x", Filter: filter})
+			_, scanned := f.ScanPage(ctx, table.Scan{Index: "only-pk", Filter: filter})
+			for _, err := range []error{queried, scanned} {
+				require.ErrorIs(t, err, table.ErrInvalid)
+				require.ErrorContains(t, err, `index "only-pk" does not hold attribute "n", which the filter names`)
+			}
+		}
+		require.Eventually(t, func() bool {
+			queried := sortKeys(t, f.Query(ctx, table.Query{Index: "only-pk", PK: "x", Filter: table.Attr("SortKey").Equal("s")}), "SortKey")
+			scanned := sortKeys(t, f.Scan(ctx, table.Scan{Index: "only-pk", Filter: table.Attr("g2pk").Equal("x")}), "SortKey")
+			return len(queried) == 1 && len(scanned) == 1
+		}, 10*time.Second, 10*time.Millisecond)
+		assert.Len(t, sortKeys(t, f.Query(ctx, table.Query{Index: "lsi1", PK: "p", Filter: table.Attr("n").Equal(1)}), "SortKey"), 1)
 	})
 }
 

@@ -127,6 +127,13 @@ func (s Schema) Index(name string) (Index, bool) {
 	return Index{}, false
 }
 
+// Holds reports whether an index has an attribute of its items: one that it projects, or a key of the index or of the table.
+func (s Schema) Holds(index, attr string) bool {
+	x, ok := s.Index(index)
+	s.Keys = s.Keys.WithDefaults()
+	return ok && (x.Include == nil || slices.Contains(x.Include, attr) || slices.Contains([]string{x.PK, x.SK, s.Keys.PK, s.Keys.SK}, attr))
+}
+
 // Validate returns all errors of the schema, each with the field's name.
 func (s Schema) Validate() error {
 	s = s.withDefaults()

@@ -57,6 +57,23 @@ func TestOpen_TellsAllThatIsWrong(t *testing.T) {
 	require.ErrorIs(t, err, table.ErrInvalid)
 }
 
+func TestSchema_HoldsWhatAnIndexProjects(t *testing.T) {
+	s := table.Schema{Name: "app", Keys: keys.Scheme{PK: "PK"}, Indexes: []table.Index{
+		{Name: "all", PK: "a"}, {Name: "keys", PK: "a", SK: "b", Include: []string{}}, {Name: "some", PK: "a", Include: []string{"c"}},
+	}}
+	for index, want := range map[string][]string{
+		"all": {"PK", "sk", "a", "b", "c", "d"}, "keys": {"PK", "sk", "a", "b"}, "some": {"PK", "sk", "a", "c"}, "unknown": nil,
+	} {
+		var got []string
+		for _, attr := range []string{"PK", "sk", "a", "b", "c", "d"} {
+			if s.Holds(index, attr) {
+				got = append(got, attr)
+			}
+		}
+		assert.Equal(t, want, got, index)
+	}
+}
+
 func TestSchema_IsCopied(t *testing.T) {
 	s := table.Schema{
 		Name: "app", Tags: map[string]string{"a": "1"}, Capacity: &table.Capacity{Read: 1, Write: 1},
