@@ -203,9 +203,6 @@ func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisitio
 
 func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 	err := a.enter(ctx, true)
-	if errors.Is(err, ErrHeld) && a.shared {
-		err = a.joinReaders(ctx, err)
-	}
 	if errors.Is(err, ErrHeld) {
 		err = a.replaceDead(ctx, err)
 	}

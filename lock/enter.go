@@ -92,13 +92,9 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 	return errFull
 }
 
-// joinReaders enters a reader behind other readers, if the line that has refused the reader has nobody else. held is that refusal. If a
-// writer comes in between, the ticket waits behind the writer, and allFirst refuses it.
+// joinReaders enters a reader behind other readers. held is the refusal of the try. If a writer comes in between, the ticket waits behind
+// the writer, and allFirst refuses it.
 func (a *acquisition) joinReaders(ctx context.Context, held error) error {
-	e := a.entries[0]
-	if row := e.row.Load(); row.Holders() < len(row.Line) || !row.Line[0].Shared() {
-		return held
-	}
 	err := a.send(ctx, false, func(e *entry) table.Op { return a.client.layout.rows.Enter(e.key, a.entry(e, false)) })
 	if errors.Is(err, errFull) {
 		err = held

@@ -6,7 +6,7 @@ package lock
 //
 // The order of the line decides. A reader holds while all tickets before it are readers. A writer that waits stops the
 // readers behind it, so it only waits for those before it. [Client.TryAcquire] succeeds if only readers are in the
-// line. A reader that acquires the lock as a writer waits for itself: release first.
+// line, apart from writers that died long ago. A reader that acquires the lock as a writer waits for itself: release first.
 //
 // If a writer dies while it waits, the readers behind it go on after its lease. If it waited with a [Fixed] lease, nothing tells that it
 // has died: they wait until the readers before it have left, and then for that lease.

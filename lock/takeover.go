@@ -207,11 +207,14 @@ func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused boo
 
 // replaceDead takes locks whose holders died long ago, if nobody who may be alive waits behind them. held is the refusal of the try. It
 // is returned if somebody is in the way. A try watches no holder, so recorded times must tell that a holder is dead, or earlier tries
-// have seen its session without a renewal.
+// have seen its session without a renewal. A reader joins other readers, dead or not.
 func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	c := a.client
 	for _, e := range a.entries {
 		for row := e.row.Load(); len(row.Line) > 0; row = e.row.Load() { // each new row is judged again: others may have come
+			if a.beside(row) == len(row.Line) {
+				return a.joinReaders(ctx, held)
+			}
 			dead := a.longDead(ctx, row)
 			if dead == nil {
 				return held
@@ -240,10 +243,19 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	})
 }
 
+// beside is how many holders are not in the way: of a reader that has room in the line, all readers.
+func (a *acquisition) beside(row *lockrow.Row) int {
+	if a.shared && row.Line[0].Shared() && len(row.Line) < lockrow.Cap {
+		return row.Holders()
+	}
+	return 0
+}
+
 // longDead is the places of tickets whose processes died long ago; nil if another ticket is in the way. It marks their sessions as dead.
 func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []int) {
-	a.client.lookAt(ctx, row)
-	for place := range row.Line {
+	from := a.beside(row)
+	a.client.lookAt(ctx, row, from)
+	for place := from; place < len(row.Line); place++ {
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -258,16 +270,16 @@ func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []
 	return places
 }
 
-// lookAt reads the sessions of holders that may be dead, if there are several. Otherwise each of them that lives would cost a write. It
+// lookAt reads the sessions of the holders from a place on that may be dead, if there are several. Otherwise each of them that lives would cost a write. It
 // reads also one that may live if recorded times do not tell: a later try finds out whether it was renewed.
 //
 // Cost: half a read unit each, in one request.
-func (c *Client) lookAt(ctx context.Context, row *lockrow.Row) {
+func (c *Client) lookAt(ctx context.Context, row *lockrow.Row, from int) {
 	_, recorded := c.clk().Past()
 	var ids []string
 	var list []keys.Key
-	for place, t := range row.Line[:row.Holders()] {
-		id := t.Session()
+	for place := from; place < row.Holders(); place++ {
+		id := row.Line[place].Session()
 		key, ok := c.others.Key(id)
 		if !ok || c.isOwn(id) || slices.Contains(ids, id) || recorded && (c.others.Suspect(id).Known || !c.heldLong(row, place)) {
 			continue

@@ -430,36 +430,52 @@ func TestTryAcquire_TakesFromADeadHolderAndItsDeadWaiter(t *testing.T) {
 	}
 }
 
-// A process that only tries takes the lock from a dead holder also if recorded times do not tell that it is dead.
-func TestTryAcquire_TakesFromADeadHolderItHasSeen(t *testing.T) {
+// A process that only tries takes the lock from a dead holder also if recorded times do not tell that it is dead. Likewise a reader
+// passes a writer that died while it waited for other readers.
+func TestTryAcquire_PassesTheDeadThatItHasSeen(t *testing.T) {
 	off := table.WithClock(func() time.Time { return time.Now().Add(-5 * time.Second) })
 	for name, tc := range map[string]struct {
 		config lock.Config
 		clock  []table.Option
 		every  time.Duration
 	}{
+		"recorded":                    {lock.Config{}, nil, 500 * time.Millisecond},
 		"observed only":               {lock.Config{Expiry: lock.ObservedOnly}, nil, 500 * time.Millisecond},
 		"observed only, rarely tried": {lock.Config{Expiry: lock.ObservedOnly}, nil, 45 * time.Second},
 		"clock is off":                {lock.Config{}, []table.Option{off}, 500 * time.Millisecond},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				way := &line{to: w.engine.HTTPClient()}
-				_, err := w.clientOver(way, quiet).Acquire(ctx, lock.Name("report"))
-				require.NoError(t, err)
-				tc.config.Logger = quiet.Logger
-				c := w.client(tc.config, tc.clock...)
-				tried := func(long time.Duration) (err error) {
-					err = lock.ErrHeld
-					for end := time.Now().Add(long); errors.Is(err, lock.ErrHeld) && time.Now().Before(end); time.Sleep(tc.every) {
-						_, err = c.TryAcquire(ctx, lock.Name("report"))
+		for what, call := range map[string]func(ctx context.Context, w *world, dies *lock.Client) []lock.Option{
+			"holder": func(ctx context.Context, _ *world, dies *lock.Client) []lock.Option {
+				require.NoError(t, errOf(dies.Acquire(ctx, catalogue)))
+				return nil
+			},
+			"waiting writer": func(ctx context.Context, w *world, dies *lock.Client) []lock.Option {
+				w.readers(ctx, 2)
+				acquireAsync(ctx, dies, catalogue)
+				time.Sleep(time.Second)
+				return []lock.Option{lock.Shared()}
+			},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					ctx, cancel := context.WithCancel(ctx)
+					defer cancel()
+					way := &line{to: w.engine.HTTPClient()}
+					opts := call(ctx, w, w.clientOver(way, quiet))
+					tc.config.Logger = quiet.Logger
+					c := w.client(tc.config, tc.clock...)
+					tried := func(long time.Duration) (err error) {
+						err = lock.ErrHeld
+						for end := time.Now().Add(long); errors.Is(err, lock.ErrHeld) && time.Now().Before(end); time.Sleep(tc.every) {
+							_, err = c.TryAcquire(ctx, catalogue, opts...)
+						}
+						return err
 					}
-					return err
-				}
-				require.ErrorIs(t, tried(5*time.Minute), lock.ErrHeld, "its holder lives")
-				way.cut(refused)
-				require.NoError(t, tried(25*time.Second+2*tc.every))
+					require.ErrorIs(t, tried(5*time.Minute), lock.ErrHeld, "it lives")
+					way.cut(refused)
+					require.NoError(t, tried(25*time.Second+2*tc.every))
+				})
 			})
-		})
+		}
 	}
 }
