@@ -20,7 +20,8 @@ import (
 // writes that are under way. The request is sent even if ctx has ended; it then takes at most 5 s. A call
 // after [Lease.Commit] or another Release has succeeded does nothing and returns nil, so that Release can be deferred.
 //
-// An error that matches [ErrLost] means that the lock was lost before. There is one more case. If the answer to a release was
+// An error that matches [ErrLost] means that the lock was lost before. If the lease has only expired ([ErrExpired]), and
+// nobody has taken the lock since, Release frees it and returns nil. There is one more case. If the answer to a release was
 // lost, and then the session ended or somebody used [Client.ForceRelease], the error matches ErrLost although the release may
 // have been applied.
 //

@@ -42,6 +42,29 @@ func TestRelease_FailedOneIsNoLossWhenTheSessionEnds(t *testing.T) {
 	})
 }
 
+// A lease that has expired and that nobody has replaced is released: the lock is free at once.
+func TestRelease_OfAnExpiredLeaseFreesTheLock(t *testing.T) {
+	for name, opts := range map[string][]lock.Option{
+		"session": nil, "fixed": {lock.Fixed(10 * time.Second)}, "shared": {lock.Shared()}, "permits": {lock.Permits(2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				l, err := w.clientOver(way, quiet).Acquire(ctx, catalogue, opts...)
+				require.NoError(t, err)
+				way.cut(refused)
+				time.Sleep(time.Minute)
+				require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
+				way.cut(open)
+				require.NoError(t, l.Release(ctx))
+				r, err := w.client(quiet).Inspect(ctx, catalogue)
+				require.NoError(t, err)
+				assert.Empty(t, r.Line)
+			})
+		})
+	}
+}
+
 // A process that runs for ever keeps nothing of the locks that it has released.
 func TestRelease_LeavesNothingInTheClient(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
