@@ -439,3 +439,24 @@ func TestWait_EndsWithTheLastLookAsTheLockIsReleased(t *testing.T) {
 		}
 	})
 }
+
+// In a long wait, the next in the line looks every 0.75 s, and every other process every 5 s (REFERENCE.md, Waiting).
+func TestWait_LooksDuringALongHold(t *testing.T) {
+	for waiters, atMost := range map[int]int{1: 88, 20: 336} {
+		t.Run(fmt.Sprint(waiters), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				require.NoError(t, errOf(w.client(quiet).Acquire(ctx, catalogue)))
+				for range waiters {
+					acquireAsync(ctx, w.client(quiet), catalogue)
+				}
+				time.Sleep(5 * time.Minute)
+				ops := w.requests(func() { time.Sleep(time.Minute) })
+				looks := times("BatchGetItem", ops) + times("GetItem", ops)
+				testkit.Check(t, fmt.Sprintf("looks of %d waiters, long hold", waiters),
+					testkit.AtLeast(looks, "looks per minute", 60+(waiters-1)*12), testkit.AtMost(looks, "looks per minute", atMost))
+			})
+		})
+	}
+}
