@@ -110,7 +110,7 @@ func (c *call) say(format string, args ...any) {
 func (c *call) print(document any, text func(w io.Writer)) error {
 	var b strings.Builder
 	if c.json {
-		if err := tty.JSON(&b, document); err != nil {
+		if err := tty.JSON(&b, document, "  "); err != nil {
 			return err
 		}
 	} else {

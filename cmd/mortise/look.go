@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -41,10 +40,10 @@ type keyText struct {
 }
 
 type placeText struct {
-	Owner   string    `json:"owner"`
-	Since   time.Time `json:"since"` // when the place was taken
-	Ticket  string    `json:"ticket"`
-	Session string    `json:"session,omitempty"`
+	Owner   string     `json:"owner"`
+	Since   *time.Time `json:"since,omitempty"` // when the place was taken
+	Ticket  string     `json:"ticket"`
+	Session string     `json:"session,omitempty"`
 }
 
 // title returns the lock's name for people.
@@ -69,7 +68,7 @@ func (s *store) document(r lock.Record, bad error) lockDocument {
 	}
 	d.Holders, d.Permits = len(r.Holders()), r.Permits
 	for _, p := range r.Line {
-		d.Line = append(d.Line, placeText{Owner: p.Owner, Since: p.Since, Ticket: p.Ticket, Session: p.Session})
+		d.Line = append(d.Line, placeText{Owner: p.Owner, Since: moment(p.Since), Ticket: p.Ticket, Session: p.Session})
 	}
 	if d.Since = moment(r.Since()); !d.Held && r.Changed > 0 {
 		d.Since = moment(time.UnixMilli(r.Changed))
@@ -84,11 +83,15 @@ func (s *store) standsAlone(r lock.Record) bool {
 	return err == nil && key.PK == r.Partition
 }
 
+// moment returns the time as JSON has it: nil for none, and the last that JSON can represent for a later one in a row.
 func moment(t time.Time) *time.Time {
+	last := time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+	if t = t.UTC(); t.After(last) {
+		t = last
+	}
 	if t.IsZero() {
 		return nil
 	}
-	t = t.UTC()
 	return &t
 }
 
@@ -246,7 +249,7 @@ func (s *store) heldFor(d *lockDocument, place int) string {
 	if place == 0 {
 		return s.ago(d.Since)
 	}
-	return s.ago(&d.Line[place].Since)
+	return s.ago(d.Line[place].Since)
 }
 
 // show writes a lock for people.
@@ -265,7 +268,9 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 			g.Add("held by", fmt.Sprintf("%s, for %s", p.Owner, s.heldFor(d, i)))
 			g.Add("ticket", p.Ticket)
 		}
-		g.Add("since", d.Since.Format(time.RFC3339))
+		if d.Since != nil {
+			g.Add("since", d.Since.Format(time.RFC3339))
+		}
 	}
 	if d.Until != nil {
 		text := "lasts until " + d.Until.Format(time.RFC3339) + " unless renewed"
@@ -291,7 +296,7 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 		if i == 0 {
 			name = "waiting"
 		}
-		g.Add(name, fmt.Sprintf("%d. %s, for %s", i+1, p.Owner, s.ago(&p.Since)))
+		g.Add(name, fmt.Sprintf("%d. %s, for %s", i+1, p.Owner, s.ago(p.Since)))
 	}
 	g.Write(w, width)
 }
@@ -358,15 +363,13 @@ func (c *call) watched(ctx context.Context, s *store) ([]lockDocument, error) {
 
 // draw writes the locks. Text that does not go to a terminal is left out if only times have changed. It returns the new last.
 func (c *call) draw(s *store, list []lockDocument, last string) (string, error) {
-	text, err := json.Marshal(map[string]any{"at": s.table.Now().UTC(), "locks": list})
-	if err != nil {
-		return last, err
-	}
 	width, terminal := c.width(c.stdout)
 	var b strings.Builder
 	switch {
 	case c.json:
-		tty.Say(&b, "%s\n", text)
+		if err := tty.JSON(&b, map[string]any{"at": s.table.Now().UTC(), "locks": list}, ""); err != nil {
+			return last, err
+		}
 	default:
 		state := fmt.Sprint(lines(list))
 		if state == last && !terminal {
@@ -419,7 +422,7 @@ func (s *store) drawLines(w io.Writer, width int, list []lockDocument) {
 			if i < d.Holders {
 				g.Add(title, "holds", s.heldFor(&d, i), p.Owner)
 			} else {
-				g.Add(title, "waits "+strconv.Itoa(i-d.Holders+1), s.ago(&p.Since), p.Owner)
+				g.Add(title, "waits "+strconv.Itoa(i-d.Holders+1), s.ago(p.Since), p.Owner)
 			}
 		}
 	}

@@ -114,6 +114,55 @@ func TestLook_ShowsWhoHoldsAndWhoWaits(t *testing.T) {
 	})
 }
 
+// Times that no clock has do not hide a lock, nor those beside it.
+func TestLook_ShowsLocksWithTimesThatNoClockHas(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		const latest = 1 << 50 // that a lock's row can have, in milliseconds
+		put := func(name, ticket string, since int64) {
+			change := []table.Change{table.Attr("type").Set("mortise.Lock"), table.Attr("fence").Set(7), table.Attr("since").Set(since), table.Attr("ran").Set(since)}
+			if ticket != "" {
+				change = append(change, table.Attr("line").Set([]string{ticket}))
+			}
+			require.NoError(b, b.table.Write(b.Context(), table.Update(keys.NewKey("LOCK#"+name, "LOCK#"+name), change...)))
+		}
+		put("early", "s/1@0000000000000 early", 0)
+		put("late", fmt.Sprintf("s/2@%d late", latest), latest)
+		put("past", "", latest)
+		for _, args := range []string{"ls", "watch"} {
+			list := b.briefly(args + " --all --json")
+			for _, name := range []string{"early", "late", "past"} {
+				assert.Contains(b, list, `"`+name+`"`, args)
+			}
+		}
+		for name, text := range map[string]string{"early": "held by  early", "late": "held by  late", "past": "held by  nobody"} {
+			show := b.run("show " + name)
+			assert.Zero(b, show.code, show.stderr)
+			assert.Contains(b, show.stdout, text)
+			one := asJSON[lockDocument](b.T, b.run("show --json "+name))
+			assert.Equal(b, name == "early", one.Since == nil)
+			assert.Equal(b, name != "past", one.Held)
+		}
+		assert.Len(b, asJSON[struct{ Sessions []sessionDocument }](b.T, b.run("sessions --json")).Sessions, 1)
+	})
+}
+
+// briefly runs the program until it has written something, and returns that.
+func (b *bench) briefly(args string) string {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	out, w := io.Pipe()
+	go func() {
+		run(ctx, strings.Fields(args), b.environ(), strings.NewReader(""), w, io.Discard)
+		_ = w.Close()
+	}()
+	first := make([]byte, 1<<16)
+	n, err := out.Read(first)
+	require.NoError(b, err, args)
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return string(first[:n])
+}
+
 // Other names than the table's are an error that tells what to do, and nothing is written.
 func TestLook_ATableOfAnotherScheme(t *testing.T) {
 	onEngines(t, keys.Scheme{PK: "PK", SK: "SK"}, func(b *bench) {

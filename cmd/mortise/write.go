@@ -100,7 +100,7 @@ func write(ctx context.Context, c *call) error {
 	err = o.table.Write(ctx, append(ops, token.Guard(o.table))...)
 	d, result := judge(ctx, err, len(ops))
 	if c.json {
-		if err := tty.JSON(c.stdout, d); err != nil {
+		if err := tty.JSON(c.stdout, d, "  "); err != nil {
 			if d.Written {
 				err = fmt.Errorf("it was written, but %w", err)
 			}

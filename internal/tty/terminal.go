@@ -3,12 +3,14 @@ package tty
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -85,12 +87,29 @@ func Cut(text string, limit int) string {
 // Say writes text and ignores errors, since there is no other stream to report them to.
 func Say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
-// JSON writes a document for people and programs.
-func JSON(w io.Writer, document any) error {
-	e := json.NewEncoder(w)
+// JSON writes a document for people and programs, on one line if indent is empty. It escapes unprintable characters, as JSON allows for
+// all characters in a string: encoding/json leaves some that control a terminal, such as U+009B.
+func JSON(w io.Writer, document any, indent string) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(document)
+	e.SetIndent("", indent)
+	if err := e.Encode(document); err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	for _, r := range text.String() {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			out.WriteRune(r)
+		default:
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&out, `\u%04x`, unit)
+			}
+		}
+	}
+	_, err := w.Write(out.Bytes())
+	return err
 }
 
 // Lines reads lines until ctx ends. A read of a terminal cannot be cancelled, so the goroutine can remain until the

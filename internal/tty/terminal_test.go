@@ -2,6 +2,7 @@ package tty_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"testing"
 
@@ -29,5 +30,21 @@ func TestWidth_IsThatOfATerminalAlone(t *testing.T) {
 		width, ok := tty.Width(stream)
 		assert.False(t, ok)
 		assert.Zero(t, width)
+	}
+}
+
+// A document is shown on terminals, too. Some control characters need no escape in JSON, and encoding/json leaves them.
+func TestJSON_HasNoCharactersThatControlATerminal(t *testing.T) {
+	in := map[string]string{"a": "\x1b\x7f\u009b31m\u202e\u2028\U000E0001\xff<é日👩"}
+	for indent, want := range map[string]string{
+		"":   `{"a":"\u001b\u007f\u009b31m\u202e\u2028\udb40\udc01\ufffd<é日👩"}` + "\n",
+		"  ": "{\n" + `  "a": "\u001b\u007f\u009b31m\u202e\u2028\udb40\udc01\ufffd<é日👩"` + "\n}\n",
+	} {
+		var b bytes.Buffer
+		require.NoError(t, tty.JSON(&b, in, indent))
+		assert.Equal(t, want, b.String())
+		var out map[string]string
+		require.NoError(t, json.Unmarshal(b.Bytes(), &out))
+		assert.Equal(t, "\x1b\x7f\u009b31m\u202e\u2028\U000E0001\ufffd<é日👩", out["a"])
 	}
 }

@@ -159,7 +159,7 @@ func (c *call) result(err error, document any, text func(w io.Writer)) error {
 	c.console.close() // so that no progress is written in between
 	var b strings.Builder
 	if c.json {
-		if problem := tty.JSON(&b, document); problem != nil && err == nil {
+		if problem := tty.JSON(&b, document, "  "); problem != nil && err == nil {
 			err = problem
 		}
 	} else {
