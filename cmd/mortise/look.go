@@ -322,6 +322,9 @@ func watch(ctx context.Context, c *call) error {
 	if c.every < leastEvery {
 		return usagef("--every %v: want at least %v", c.every, leastEvery)
 	}
+	if len(c.operands) > 0 && (c.all || c.in != "") {
+		return usagef("want NAMES, or --in and --all")
+	}
 	return c.with(ctx, func(s *store) error {
 		tick := time.NewTicker(c.every)
 		defer tick.Stop()

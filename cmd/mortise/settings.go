@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"os"
@@ -124,7 +125,7 @@ func readScheme(name string) (file schemeFile, err error) {
 	if err := dec.Decode(&file); err != nil {
 		return file, usagef("--scheme %s: %s", name, strings.TrimPrefix(err.Error(), "json: "))
 	}
-	if dec.More() {
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) { // not dec.More, which takes a closing brace for an end
 		return file, usagef("--scheme %s: text after the JSON object", name)
 	}
 	return file, nil
