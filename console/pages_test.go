@@ -100,6 +100,22 @@ func TestNames_AreTextAndNoCode(t *testing.T) {
 	}, showData)
 }
 
+// A carriage return ends a line of an event stream, as a newline does. In a name it must not begin a field of the stream, or an event.
+func TestEvents_KeepANameWithControlCharactersInItsPlace(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.hold(lock.Name("a\rretry: 0\r\rdata: b\r\n\nid: 7\r"), "o\rdata: c\r")
+		for _, page := range []string{"locks", "sessions", "lock&" + url.Values{"name": {"a\rretry: 0\r\rdata: b\r\n\nid: 7\r"}}.Encode()} {
+			stream := w.open(page)
+			time.Sleep(5 * time.Second)
+			assert.NotContains(w, stream.text(), "\r", page)
+			assert.Contains(w, stream.last(), "a\nretry: 0\n\ndata: b\n\nid: 7\n", page)
+			for line := range strings.Lines(stream.text()) {
+				assert.Regexp(w, `^(data: .*|retry: 3000|:|)\n$`, line, page)
+			}
+		}
+	})
+}
+
 func firstWords(list []string) (words []string) {
 	for _, text := range list {
 		word, _, _ := strings.Cut(text, " ")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -128,11 +129,14 @@ func (e events) follow(ctx context.Context, p *part) {
 	}
 }
 
+// newlines replaces the other ends of a line in event streams, which names from the table can contain. Browsers replace them in a page, too.
+var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // event formats a text of several lines as one event.
 func event(body template.HTML) []byte {
 	var out bytes.Buffer
-	for line := range bytes.Lines([]byte(body)) {
-		fmt.Fprintf(&out, "data: %s\n", bytes.TrimRight(line, "\r\n"))
+	for line := range strings.Lines(newlines.Replace(string(body))) {
+		fmt.Fprintf(&out, "data: %s\n", strings.TrimSuffix(line, "\n"))
 	}
 	out.WriteByte('\n')
 	return out.Bytes()
