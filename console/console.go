@@ -149,6 +149,13 @@ func (c *Console) allowed(r *http.Request) bool {
 	return slices.ContainsFunc(c.config.Hosts, func(h string) bool { return h == anyHost || strings.EqualFold(h, name) })
 }
 
+// embedded reports whether a page of another site has the browser load something of the console, other than through a link. That page
+// could not read the answer, but each request can cost reads of the table.
+func embedded(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Dest") != "document"
+}
+
 // policy allows only resources that come from the console. It forbids scripts and styles within the HTML of a page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -171,6 +178,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET, HEAD")
 		c.fail(w, r, http.StatusMethodNotAllowed, "The console only reads: GET and HEAD.")
+	case embedded(r):
+		c.fail(w, r, http.StatusForbidden, "Pages of other sites can have links to the console, and nothing else of it.")
 	case c.ctx.Err() != nil:
 		c.fail(w, r, http.StatusServiceUnavailable, "The console is closed.")
 	case isAsset:

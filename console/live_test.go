@@ -282,11 +282,30 @@ func TestEvents_ArePartOfThePagesThatGoLive(t *testing.T) {
 		}
 		w.get("events?page=nothing", http.StatusNotFound)
 		w.get("events?page=lock", http.StatusBadRequest)
+	}, withMigrations)
+}
 
-		// Pages of others cannot have this one read a table.
-		r := httptest.NewRequestWithContext(w.Context(), http.MethodGet, "http://localhost/events?page=locks", nil)
-		r.Header.Set("Sec-Fetch-Site", "cross-site")
-		w.do(r, http.StatusForbidden)
+// Pages of others can have links to the console. They cannot have a browser read the table for them, again and again: as an image, in a
+// frame, or with a script.
+func TestPages_AreNotLoadedForOtherSites(t *testing.T) {
+	virtual(t, func(w *world) {
+		ask := func(path, site, dest string, status int) {
+			r := httptest.NewRequestWithContext(w.Context(), http.MethodGet, "http://localhost/"+path, nil)
+			r.Header.Set("Sec-Fetch-Site", site)
+			r.Header.Set("Sec-Fetch-Dest", dest)
+			w.do(r, status)
+		}
+		for _, path := range []string{"locks", "lock?name=a", "sessions", "items", "indexes", "migrations", "events?page=locks", "events?page=lock&name=a"} {
+			for _, site := range []string{"cross-site", "same-site"} {
+				for _, dest := range []string{"image", "iframe", "empty", ""} {
+					ask(path, site, dest, http.StatusForbidden)
+				}
+			}
+		}
+		assert.Zero(w, w.eyes.count())
+		ask("locks", "cross-site", "document", http.StatusOK)
+		ask("locks", "same-origin", "empty", http.StatusOK)
+		ask("locks", "none", "document", http.StatusOK)
 	}, withMigrations)
 }
 
