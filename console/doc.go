@@ -30,8 +30,8 @@
 // There is no authentication in this package: wrap the handler in your own middleware. Until you have
 // one, listen on the loopback interface only. By default the console answers only requests whose Host is the
 // loopback interface. So a page of another site cannot read it through a name that points to that interface (DNS rebinding).
-// Pages of other sites can have links to the console, but cannot load it as an image, in a frame, or with a script.
 // For a server that others can reach, list its names in [Config].Hosts.
+// Pages of other sites can have links to the console, but cannot load it as an image, in a frame, or with a script.
 //
 // When a server shuts down, it waits for open event streams, which do not end by themselves. Close the console first:
 //
