@@ -253,6 +253,7 @@ func (c *Console) write(w http.ResponseWriter, r *http.Request, status int, p *p
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = limit(w) // an error means that w cannot
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(out.Bytes()) // an error means that the reader has gone

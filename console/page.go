@@ -138,5 +138,6 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("v") == version {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
+	_ = limit(w) // an error means that w cannot
 	http.ServeContent(w, r, a.name, time.Time{}, bytes.NewReader(a.content))
 }

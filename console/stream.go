@@ -16,7 +16,7 @@ const (
 	heartbeat  = 15 * time.Second
 	// leastPause is the shortest time between two events of a page.
 	leastPause = 400 * time.Millisecond
-	// writeTimeout is the time within which a reader has to accept an event.
+	// writeTimeout is the time within which a reader has to accept a page, a file or an event.
 	writeTimeout = 10 * time.Second
 )
 
@@ -138,8 +138,13 @@ func event(body template.HTML) []byte {
 	return out.Bytes()
 }
 
+// limit gives the reader writeTimeout to accept what is written next. One that reads nothing would otherwise keep its connection for ever.
+func limit(w http.ResponseWriter) error {
+	return http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+}
+
 func (e events) send(data []byte) error {
-	if err := e.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := limit(e.w); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	if _, err := e.w.Write(data); err != nil {
