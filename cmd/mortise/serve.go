@@ -91,7 +91,11 @@ func stop(ctx context.Context, server *http.Server, pages *console.Console, ende
 	err := pages.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
-	err = errors.Join(err, server.Shutdown(ctx))
+	bad := server.Shutdown(ctx)
+	if errors.Is(bad, context.DeadlineExceeded) { // a browser has not read its answer: that is no failure of this program
+		bad = server.Close()
+	}
+	err = errors.Join(err, bad)
 	if end := <-ended; !errors.Is(end, http.ErrServerClosed) {
 		err = errors.Join(err, end)
 	}

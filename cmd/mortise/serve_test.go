@@ -5,18 +5,23 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/console"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 func TestServe_ShowsTheTableUntilItIsInterrupted(t *testing.T) {
@@ -112,4 +117,44 @@ func TestServe_IsNotOpenToTheNetworkByAccident(t *testing.T) {
 		assert.Contains(t, out.stderr, want, args)
 		assert.Empty(t, out.stdout, args)
 	}
+}
+
+// pipe is a listener with one connection, which has no buffer.
+type pipe struct{ accepted chan net.Conn }
+
+func (p *pipe) Addr() net.Addr { return &net.TCPAddr{} }
+func (p *pipe) Close() error   { close(p.accepted); return nil }
+func (p *pipe) Accept() (net.Conn, error) {
+	if c, ok := <-p.accepted; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// A browser that does not read its answer makes no failure of an interrupt.
+func TestServe_EndsWithoutAReaderOfAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
+		require.NoError(t, err)
+		locks, err := lock.New(tbl, lock.Config{})
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, locks.Close(t.Context())) }()
+		pages, err := console.New(console.Config{Table: tbl, Locks: locks})
+		require.NoError(t, err)
+		browser, end := net.Pipe()
+		defer func() { assert.NoError(t, browser.Close()) }()
+		one := &pipe{make(chan net.Conn, 1)}
+		one.accepted <- end
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, 1<<20)) // it fails when the connection is closed
+		})}
+		ended := make(chan error, 1)
+		go func() { ended <- server.Serve(one) }()
+		_, err = io.WriteString(browser, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		require.NoError(t, err)
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, stop(t.Context(), server, pages, ended))
+		assert.LessOrEqual(t, time.Since(began), closing)
+	})
 }
