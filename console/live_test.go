@@ -281,7 +281,10 @@ func TestEvents_ArePartOfThePagesThatGoLive(t *testing.T) {
 			w.get("events?page="+page, http.StatusNotFound)
 		}
 		w.get("events?page=nothing", http.StatusNotFound)
-		w.get("events?page=lock", http.StatusBadRequest)
+		for _, query := range []string{"", "&name=%ff", "&name=" + strings.Repeat("x", 513), "&pk=a&of=%ff", "&pk=a&of=" + strings.Repeat("x", 1025)} {
+			w.get("lock?"+query, http.StatusBadRequest)
+			w.get("events?page=lock"+query, http.StatusBadRequest)
+		}
 	}, withMigrations)
 }
 

@@ -255,6 +255,9 @@ func (c *Console) lockPage(r *http.Request) (*part, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := c.config.Locks.Key(target); err != nil {
+		return nil, badRequest("No lock can have this name, or be beside a row with this key: " + err.Error())
+	}
 	title := target.Name()
 	if title == "" {
 		title = target.Beside().SK
