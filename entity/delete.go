@@ -12,8 +12,8 @@ import (
 // Delete deletes the row of o.
 //
 // If T has a version, o has to be the row as it was read. A row of another version is [ErrStale], and so is a row of
-// version 0 with other attributes. A missing row is [ErrNotFound]. If T has no version, and with [Entity.AnyVersion],
-// Delete deletes any row of this type, and a missing row is not an error.
+// version 0 with other attributes. A row that is missing or has expired is [ErrNotFound]. If T has no version, and with [Entity.AnyVersion],
+// Delete deletes any row of this type, also an expired one, and a missing row is not an error.
 //
 // Cost: one delete. With unique values, a transaction, with a consistent read before it unless o has a version and is
 // the whole row as it was read. If T has a version and o has version 0, a consistent read before it.
@@ -26,14 +26,14 @@ func (e *core) delete(ctx context.Context, o reflect.Value) error {
 	unique := len(e.plan.uniques) > 0
 	stale := ErrStale
 	if !e.byAttributes(from) && (from.guarded || !unique) {
-		err := e.deleteNow(ctx, from)
+		err := e.deleteNow(ctx, from, from.guarded)
 		if !unique || !errors.Is(err, ErrStale) {
 			return e.fail("delete", err)
 		}
 		stale = err
 	}
 	return e.fail("delete", e.racing(ctx, func() error {
-		item, err := e.readItem(ctx, o, reading{consistent: true, expired: true})
+		item, err := e.readItem(ctx, o, reading{consistent: true, expired: !from.guarded})
 		switch {
 		case errors.Is(err, ErrNotFound) && !from.guarded:
 			return nil
@@ -46,21 +46,23 @@ func (e *core) delete(ctx context.Context, o reflect.Value) error {
 		}
 		now := &basis{row: row, item: item, guarded: e.plan.version != nil}
 		if !from.guarded {
-			if err = e.deleteNow(ctx, now); errors.Is(err, ErrNotFound) {
+			if err = e.deleteNow(ctx, now, from.guarded); errors.Is(err, ErrNotFound) {
 				return nil
 			}
 			return err
 		}
 		if err = e.checkRead(o, row, stale); err == nil {
-			err = e.deleteNow(ctx, now)
+			err = e.deleteNow(ctx, now, from.guarded)
 		}
 		return final(err)
 	}))
 }
 
-func (e *core) deleteNow(ctx context.Context, from *basis) error {
+// deleteNow deletes the row of from. If live is set, the row must not have expired: the caller has asked for the row that it read, and
+// an expired row is no row.
+func (e *core) deleteNow(ctx context.Context, from *basis, live bool) error {
 	return e.settled(ctx, func(s settlement) error {
-		op := e.deleteOp(from, s)
+		op := e.deleteOp(from, live, s)
 		if err := op.Err(); err != nil {
 			return err
 		}
@@ -82,14 +84,17 @@ func (e *core) deleteNow(ctx context.Context, from *basis) error {
 
 // DeleteOp is [Entity.Delete] as part of a transaction. It cannot read. With unique values, o has to be the whole row
 // as it was read, and each unique value is one more action.
-func (e *Entity[T]) DeleteOp(o T) table.Op { return e.core.deleteOp(e.core.given(valueOf(&o)), nil) }
+func (e *Entity[T]) DeleteOp(o T) table.Op {
+	from := e.core.given(valueOf(&o))
+	return e.core.deleteOp(from, from.guarded, nil)
+}
 
-func (e *core) deleteOp(from *basis, s settlement) table.Op {
+func (e *core) deleteOp(from *basis, live bool, s settlement) table.Op {
 	key := e.keyOf(from.row)
 	if err := key.Validate(); err != nil {
 		return table.Invalid(e.fail("delete", err))
 	}
-	g := &guard{exists: from.guarded, version: e.required(from), match: e.plan.match.at(key)}
+	g := &guard{exists: from.guarded, live: live, version: e.required(from), match: e.plan.match.at(key)}
 	if e.versionOf(from.row) < 0 {
 		return table.Invalid(e.fail("delete", fmt.Errorf("%w: negative version", ErrInvalid)))
 	}

@@ -85,7 +85,7 @@
 //   - [Entity.Modify] writes the changes of its function and nothing else, and only to the row that the function saw.
 //   - A row that was read in order to be written back must decode to the key that it has ([DecodeError]).
 //   - A row of a newer schema is not overwritten, changed or deleted, unless it has expired ([ErrNewer]).
-//   - Expired rows are invisible, also to Create and Update, before DynamoDB deletes them. [WithExpired], [Raw] and [Sort]
+//   - Expired rows are invisible, also to Create, Update and Delete, before DynamoDB deletes them. [WithExpired], [Raw] and [Sort]
 //     show them.
 //   - Attributes that T does not have survive Update, Modify and Upsert.
 //   - No reader drops a row of the entity silently. A row that does not decode is a *[DecodeError] with its key. A row that has the

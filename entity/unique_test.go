@@ -355,6 +355,8 @@ func TestUnique_ExpiresWithItsRow(t *testing.T) {
 		require.NoError(t, err, "an expired sentinel is none")
 		assert.Equal(t, []string{"TransactWriteItems"}, f.faults.Sent())
 		require.NoError(t, users.AnyVersion().Delete(ctx, User{Tenant: "acme", ID: "ann"}), "a row that expired has nothing to give up any more")
+		_, err = users.Get(ctx, User{Tenant: "acme", ID: "ann"}, entity.Consistent(), entity.WithExpired())
+		require.ErrorIs(t, err, entity.ErrNotFound, "deleted")
 		assert.Equal(t, map[string]string{sentinel.PK: "shop/TENANT#acme|USER#bob"}, f.sentinels(t))
 		bob, err = users.Update(ctx, bob, entity.Set("expires", f.clock.now().Add(time.Minute)))
 		require.NoError(t, err)

@@ -257,6 +257,29 @@ func TestWrite_OfUnversionedEntities(t *testing.T) {
 	})
 }
 
+// A hold of a seat that has expired is no hold any more, also if DynamoDB has not deleted its row yet: what depends on its deletion
+// fails.
+func TestDelete_AnExpiredRowIsNotFound(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders := define(t, f.Table, orderSpec())
+		ctx := t.Context()
+		o, err := orders.Create(ctx, Order{Tenant: "acme", ID: "1", Expires: f.clock.now().Add(time.Minute)})
+		require.NoError(t, err)
+		f.clock.advance(2 * time.Minute)
+
+		require.ErrorIs(t, orders.Delete(ctx, o), entity.ErrNotFound)
+		require.ErrorIs(t, orders.Delete(ctx, Order{Tenant: "acme", ID: "1"}), entity.ErrNotFound, "without a version")
+		require.ErrorIs(t, f.Write(ctx, orders.DeleteOp(o), orders.CreateOp(Order{Tenant: "acme", ID: "2"})), entity.ErrNotFound)
+		_, err = orders.Get(ctx, Order{Tenant: "acme", ID: "2"}, entity.Consistent())
+		require.ErrorIs(t, err, entity.ErrNotFound, "nothing of the transaction was written")
+
+		require.NoError(t, orders.AnyVersion().Delete(ctx, o), "nobody asked for a row that has not expired")
+		_, err = orders.Get(ctx, o, entity.Consistent(), entity.WithExpired())
+		require.ErrorIs(t, err, entity.ErrNotFound)
+	})
+}
+
 func TestWrite_ExpiredRowsAreInvisible(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
