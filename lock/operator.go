@@ -35,7 +35,8 @@ import (
 //
 // A malformed row ([ErrMalformed]) is reset: its line becomes empty, and its fence greater than every earlier one. If its
 // fence is 2^63 - 4096 or more, fences begin again with the time of day. To reset a malformed row, pass the text of the
-// first element of its line as seenTicket, or "".
+// first element of its line as seenTicket, or "". A row that is in order for a client with another Config.AttributePrefix
+// is refused with [ErrMalformed], and is not changed.
 //
 // If an answer was lost ([table.ErrUnreachable], or ctx has ended), call it again. Then [ErrNotHeld], or a *[HeldError]
 // with a greater fence, means that the holder has lost the lock.
@@ -97,7 +98,7 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 		place := row.Place(seen)
 		var op table.Op
 		switch {
-		case errors.Is(bad, ErrMalformed):
+		case errors.Is(bad, ErrMalformed) && !errors.Is(bad, lockrow.ErrPrefix):
 			if place, _ := c.layout.names.Find(item, seen); seen != "" && place != 0 {
 				return bad
 			}

@@ -174,11 +174,18 @@ func TestAttributePrefix_LocksOfAnotherAreRefused(t *testing.T) {
 				require.ErrorIs(p, err, lock.ErrMalformed)
 				_, err = other.Inspect(ctx, target)
 				require.ErrorIs(p, err, lock.ErrMalformed)
+				require.ErrorContains(p, err, "Config.AttributePrefix")
+				// A reset would make the row good for both, and the old holder would go on.
+				require.ErrorIs(p, other.ForceRelease(ctx, target, ""), lock.ErrMalformed)
 				assert.Equal(p, before, p.raw(l), "it was left as it is")
 				if held {
 					require.NoError(p, l.Release(ctx))
 				}
 			}
+			permit, err := holder.Acquire(ctx, lock.Name(name+"-exports"), lock.Permits(2))
+			require.NoError(p, err)
+			require.ErrorIs(p, other.ForceRelease(ctx, lock.Name(name+"-exports"), ""), lock.ErrMalformed)
+			require.NoError(p, permit.Release(ctx))
 		}
 	})
 }

@@ -39,6 +39,10 @@ var (
 
 	// ErrMalformed means that no client of this package writes such a lock row.
 	ErrMalformed = errors.New("malformed lock row")
+
+	// ErrPrefix means that a client with another prefix has written the row, and that the row is in order for that client. A reset would
+	// leave its holder as it is, and let clients of both prefixes acquire the lock. It matches ErrMalformed.
+	ErrPrefix = fmt.Errorf("%w: a client with another Config.AttributePrefix wrote it", ErrMalformed)
 )
 
 // Names are the names of the attributes of a lock row.
@@ -99,6 +103,8 @@ func (n Names) Parse(item table.Item) (Row, error) {
 		return r, ErrNotLock
 	case item[n.Nonce] != nil:
 		return r, fmt.Errorf("%w: it was written by an older version of this package, which kept one holder in place of a line", ErrMalformed)
+	case n.ofAnother(item):
+		return r, ErrPrefix
 	}
 	if err := n.parseLine(item[n.Line], &r.Line); err != nil {
 		return r, err
@@ -145,6 +151,26 @@ func (n Names) Parse(item table.Item) (Row, error) {
 		r.Data = item[n.Data]
 	}
 	return r, nil
+}
+
+// ofAnother reports whether the row has no fence of this prefix and is in order for another one.
+func (n Names) ofAnother(item table.Item) bool {
+	if item[n.Fence] != nil || item[n.Next] != nil {
+		return false
+	}
+	own := n.Own()
+	for name := range item {
+		for _, fence := range []string{"fence", "next"} {
+			prefix, ok := strings.CutSuffix(name, fence)
+			if !ok || slices.Contains(own, name) {
+				continue
+			}
+			if _, err := NamesOf(keys.Scheme{PK: n.PK, Type: n.Type, TTL: n.TTL}, prefix).Parse(item); err == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (n Names) parseLine(av types.AttributeValue, line *[]Ticket) error {
