@@ -241,6 +241,45 @@ func Example_uniqueEmail() {
 	// ann is user 1 <nil>
 }
 
+// A hold keeps a seat for some minutes. The transaction that sells the seat uses the hold up.
+func Example_expiringHold() {
+	ctx := context.Background()
+	tbl := newTable(ctx)
+
+	type Hold struct {
+		Event, Seat string
+		Customer    string    `dynamo:"customer"`
+		Until       time.Time `dynamo:"until"`
+		Rev         int64     `dynamo:"rev"`
+	}
+	type Ticket struct{ Event, Seat, Customer string }
+	holds, err := entity.Define(tbl, entity.Spec[Hold]{
+		Type: "Hold", PK: "EVENT#{event}", SK: "HOLD#{seat}", Version: "rev", TTL: "until",
+	})
+	check(err)
+	tickets, err := entity.Define(tbl, entity.Spec[Ticket]{Type: "Ticket", PK: "EVENT#{event}", SK: "TICKET#{seat}"})
+	check(err)
+
+	anns, err := holds.Create(ctx, Hold{Event: "1", Seat: "A7", Customer: "ann", Until: time.Now().Add(-time.Second)}) // it has expired
+	check(err)
+	bens, err := holds.Create(ctx, Hold{Event: "1", Seat: "A7", Customer: "ben", Until: time.Now().Add(time.Minute)})
+	check(err)
+	_, err = holds.Create(ctx, Hold{Event: "1", Seat: "A7", Customer: "cid", Until: time.Now().Add(time.Minute)})
+	fmt.Println("held:", errors.Is(err, entity.ErrExists))
+
+	// Both holds have version 1. The condition tells them apart.
+	buy := func(h Hold) error {
+		mine := holds.If(holds.Field("customer").Equal(h.Customer))
+		return tbl.Write(ctx, mine.DeleteOp(h), tickets.CreateOp(Ticket{h.Event, h.Seat, h.Customer}))
+	}
+	fmt.Println("ann is too late:", errors.Is(buy(anns), table.ErrCondition))
+	fmt.Println("ben:", buy(bens))
+	// Output:
+	// held: true
+	// ann is too late: true
+	// ben: <nil>
+}
+
 // A vote is a row that can be created once. The count changes in the same transaction, so
 // it counts rows, however often somebody votes and whatever answers get lost.
 func Example_counter() {

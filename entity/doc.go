@@ -111,8 +111,8 @@
 //   - An exact count if T has no version. An [Add] whose answer was lost can count twice, except in a transaction.
 //   - Uniqueness of rows that are older than the constraint, until a write gives them another value.
 //   - Moving a unique value between two rows in one transaction ([ErrInvalid]). Use two.
-//   - Versions across deletion. A row that was deleted and created again counts from 1. A write with an old version can take it for
-//     the old row. Modify does not.
+//   - Versions across deletion. A row that was deleted, or has expired, and was created again counts from 1. A write with an old
+//     version can take it for the old row. Modify does not.
 //   - The result of every lost answer. Writes recognise their own effect in the row that they find. If they cannot, the
 //     error is [table.ErrUnreachable]. See REFERENCE.md, Lost answers.
 //   - Deletion of expired rows. DynamoDB deletes them, within days.
