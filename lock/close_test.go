@@ -152,6 +152,21 @@ func TestOnLost_MayCallClose(t *testing.T) {
 	})
 }
 
+// The first call ends with its context, and goes on deleting the session's row.
+func TestClose_AgainWaitsForWhatTheFirstCallHasBegun(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "DeleteItem", Times: 4})
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, c.Close(bounded), context.DeadlineExceeded)
+		require.NoError(t, c.Close(ctx))
+		w.engine.ResetRequests()
+		time.Sleep(time.Minute)
+		assert.Empty(t, w.engine.Requests())
+	})
+}
+
 // A lost lock does not keep others from being released, however many there are.
 func TestClose_ReleasesLocksBehindALostOne(t *testing.T) {
 	const locks = 40 // more than are released at once

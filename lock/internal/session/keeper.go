@@ -67,9 +67,10 @@ type Keeper struct {
 	ctx      context.Context    // for opening; ends with Close
 	stop     context.CancelFunc
 
-	mu      sync.Mutex // guards the fields below, and Session.uses; never held during I/O
-	current *Session   // nil for none
-	next    *Session   // the session to open next, whose row exists or may exist; nil for one with a new row
+	mu      sync.Mutex    // guards the fields below, and Session.uses; never held during I/O
+	current *Session      // nil for none
+	next    *Session      // the session to open next, whose row exists or may exist; nil for one with a new row
+	closed  chan struct{} // made by the first Close, and closed when its work is done
 }
 
 // NewKeeper returns a Keeper. It sends nothing, and has no goroutine before the first session.
@@ -201,24 +202,37 @@ func (k *Keeper) idle(s *Session) bool {
 }
 
 // Close ends the session, deletes its row, and waits until that is done or ctx ends. If the row cannot be deleted, DynamoDB's time to
-// live deletes it later. Afterwards no session can be opened.
+// live deletes it later. Afterwards no session can be opened. Another call waits for what the first one has begun.
 //
 // Cost: one conditional write if a session is or was open.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	k.stop()
-	last := k.alive()
+	if k.closed == nil {
+		k.closed = make(chan struct{})
+		go k.end(ctx, k.alive(), k.closed)
+	}
+	closed := k.closed
 	k.mu.Unlock()
-	return clock.Wait(ctx, func() {
-		if last != nil {
-			last.End(ErrClosed)
-		}
-		k.work.Wait()
-		k.mu.Lock()
-		last, k.next = cmp.Or(last, k.next), nil
-		k.mu.Unlock()
-		if last != nil {
-			last.remove(ctx)
-		}
-	})
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return clock.Cause(ctx)
+	}
+}
+
+// end does the work of Close for the session last; nil for none. It closes done at its end.
+func (k *Keeper) end(ctx context.Context, last *Session, done chan<- struct{}) {
+	defer close(done)
+	if last != nil {
+		last.End(ErrClosed)
+	}
+	k.work.Wait()
+	k.mu.Lock()
+	last, k.next = cmp.Or(last, k.next), nil
+	k.mu.Unlock()
+	if last != nil {
+		last.remove(ctx)
+	}
 }
