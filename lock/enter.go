@@ -92,16 +92,6 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 	return errFull
 }
 
-// joinReaders enters a reader behind other readers. held is the refusal of the try. If a writer comes in between, the ticket waits behind
-// the writer, and allFirst refuses it.
-func (a *acquisition) joinReaders(ctx context.Context, held error) error {
-	err := a.send(ctx, false, func(e *entry) table.Op { return a.client.layout.rows.Enter(e.key, a.entry(e, false)) })
-	if errors.Is(err, errFull) {
-		err = held
-	}
-	return err
-}
-
 // malformed reads a row that DynamoDB could not change. It returns what is wrong with the row, or else err.
 func (a *acquisition) malformed(ctx context.Context, key keys.Key, err error) error {
 	if _, bad := a.client.read(ctx, key); errors.Is(bad, ErrMalformed) || errors.Is(bad, ErrNotLock) {
@@ -128,7 +118,7 @@ func (a *acquisition) sendAll(ctx context.Context, ifFree bool, op func(*entry) 
 	return a.readAll(ctx)
 }
 
-// allFirst refuses what a try has entered if one of the tickets does not hold. Such a ticket waits (see joinReaders), or somebody has
+// allFirst refuses what a try has entered if one of the tickets does not hold. Such a ticket waits (a reader behind a writer), or somebody has
 // removed it by force before readAll read the rows.
 func (a *acquisition) allFirst() error {
 	for _, e := range a.entries {

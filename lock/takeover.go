@@ -207,45 +207,59 @@ func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused boo
 
 // replaceDead takes locks whose holders died long ago, if nobody who may be alive waits behind them. held is the refusal of the try. It
 // is returned if somebody is in the way. A try watches no holder, so recorded times must tell that a holder is dead, or earlier tries
-// have seen its session without a renewal. A reader joins other readers, dead or not.
+// have seen its session without a renewal. If a row changes before the write, the new row is judged: the lock may be free by then.
 func (a *acquisition) replaceDead(ctx context.Context, held error) error {
+	for errors.Is(held, ErrHeld) {
+		if free, err := a.removeDead(ctx); err != nil || !free {
+			return cmp.Or(err, held)
+		}
+		held = a.send(ctx, true, a.replacing)
+	}
+	return held
+}
+
+// removeDead removes the tickets of holders that died long ago, except for one that a new ticket can replace. free reports whether
+// nobody else is in the way.
+func (a *acquisition) removeDead(ctx context.Context) (free bool, err error) {
 	c := a.client
 	for _, e := range a.entries {
-		for row := e.row.Load(); len(row.Line) > 0; row = e.row.Load() { // each new row is judged again: others may have come
-			if a.beside(row) == len(row.Line) {
-				return a.joinReaders(ctx, held)
-			}
+		for row := e.row.Load(); len(row.Line) > a.beside(row); row = e.row.Load() { // each new row is judged again: others may have come
 			dead := a.longDead(ctx, row)
 			if dead == nil {
-				return held
+				return false, nil
 			}
-			if len(row.Line) == 1 { // Replace, below, puts the new ticket into the place of the dead one
+			if len(row.Line) == 1 { // replacing puts the new ticket into the place of the dead one
 				break
 			}
 			after, _, err := c.rowOf(c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, dead, c.change(row)), table.ReturnNew))
 			if err != nil {
-				return err
+				return false, err
 			}
 			if e.saw(&after); after.Permits > 0 {
 				break
 			}
 		}
 	}
-	return a.send(ctx, true, func(e *entry) table.Op {
-		row := e.row.Load()
-		if len(row.Line) == 0 || row.Permits > 0 {
-			return c.layout.rows.Enter(e.key, a.entry(e, true))
-		}
-		e.path = pathTakenOver
-		change := c.change(row)
-		change.TTL = max(change.TTL, c.ttl(a.keep()))
-		return c.layout.rows.Replace(e.key, row, e.ticket, change, a.data)
-	})
+	return true, nil
 }
 
-// beside is how many holders are not in the way: of a reader that has room in the line, all readers.
+// replacing returns the operation that enters a line where nobody is in the way, or that replaces its one ticket, that of a dead holder.
+func (a *acquisition) replacing(e *entry) table.Op {
+	c, row := a.client, e.row.Load()
+	if row.Permits > 0 || len(row.Line) == a.beside(row) {
+		e.path = pathFree
+		return c.layout.rows.Enter(e.key, a.entry(e, row.Permits > 0 || len(row.Line) == 0))
+	}
+	e.path = pathTakenOver
+	change := c.change(row)
+	change.TTL = max(change.TTL, c.ttl(a.keep()))
+	return c.layout.rows.Replace(e.key, row, e.ticket, change, a.data)
+}
+
+// beside returns how many tickets at the beginning of the line are not in the way of a try. For a reader that finds room, these are
+// the readers that hold, dead or not. If a writer enters before the reader does, allFirst refuses the reader.
 func (a *acquisition) beside(row *lockrow.Row) int {
-	if a.shared && row.Line[0].Shared() && len(row.Line) < lockrow.Cap {
+	if first, ok := row.First(); ok && a.shared && first.Shared() && len(row.Line) < lockrow.Cap {
 		return row.Holders()
 	}
 	return 0

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -477,5 +478,36 @@ func TestTryAcquire_PassesTheDeadThatItHasSeen(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A try finds a holder that died long ago. Before it takes the lock, another client has taken and released it: the lock is free.
+func TestTryAcquire_TakesAFreeLockThatHadADeadHolder(t *testing.T) {
+	for name, try := range map[string]func(ctx context.Context, c *lock.Client) error{
+		"one":     func(ctx context.Context, c *lock.Client) error { return errOf(c.TryAcquire(ctx, names(1)[0])) },
+		"several": func(ctx context.Context, c *lock.Client) error { return errOf(c.TryAcquireAll(ctx, names(2))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				other := w.client(quiet)
+				writes := 0
+				c := w.clientOver(&line{to: roundTrip(func(r *http.Request) (*http.Response, error) {
+					if op := r.Header.Get("X-Amz-Target"); strings.HasSuffix(op, "UpdateItem") || strings.HasSuffix(op, "TransactWriteItems") {
+						writes++
+					}
+					if writes == 2 {
+						l, err := other.TryAcquire(ctx, names(1)[0])
+						assert.NoError(t, err)
+						assert.NoError(t, l.Release(ctx))
+					}
+					return w.engine.HTTPClient().Do(r)
+				})}, quiet)
+				require.NoError(t, errOf(w.client(quiet).Acquire(ctx, names(1)[0], lock.Fixed(time.Second))))
+				time.Sleep(time.Minute)
+				require.NoError(t, errOf(c.Acquire(ctx, lock.Name("warm up"))))
+				writes = 0
+				require.NoError(t, try(ctx, c))
+			})
+		})
 	}
 }
