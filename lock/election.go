@@ -56,6 +56,8 @@ func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Con
 		switch {
 		case p.open.Err() != nil:
 			return true, p.ended(err, released)
+		case cause == nil && errors.Is(released, ErrLost) && !l.inDoubt(): // the release was the first to notice the loss
+			return false, released
 		case l.committed.Load(), cause == nil, errors.Is(cause, ErrReleased):
 			return true, join(err, released)
 		}

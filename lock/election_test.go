@@ -278,6 +278,30 @@ func TestLead_EndsWithACommit(t *testing.T) {
 	}
 }
 
+// The lock was lost while the function ran. The client learns of it only from the release, however the function has learned of it.
+func TestLead_CampaignsAgainAfterALossThatTheReleaseShows(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
+		"nil": func(context.Context, *world, *lock.Lease) error { return nil },
+		"guard": func(ctx context.Context, w *world, l *lock.Lease) error {
+			return w.table.Write(ctx, w.count("n"), l.GuardToken().Guard(w.table))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, operator, terms := w.client(quiet), w.client(quiet), 0
+				require.NoError(t, c.Lead(ctx, lock.Name("leader"), func(inside context.Context, l *lock.Lease) error {
+					if terms++; terms > 1 {
+						return nil
+					}
+					w.force(ctx, operator, l.Target())
+					return end(inside, w, l)
+				}))
+				assert.Equal(t, 2, terms)
+			})
+		})
+	}
+}
+
 // fenced is a row that names its writer.
 func (w *world) fenced(fence int64) table.Item {
 	item := w.table.KeyItem(w.row("fenced"))
