@@ -38,6 +38,13 @@ type batchPart struct {
 	cons bool             // consistent reads
 }
 
+// found is an item of an answer. The service reads in parallel and answers in no particular order, in one item collection too. A test that
+// gets the order of its request would hide a caller that relies on it.
+type found struct {
+	order string
+	item  attr.Item
+}
+
 func batchGetItem(c *call) ([]byte, error) {
 	members := c.in.members("RequestItems")
 	if c.in.err != nil {
@@ -54,7 +61,7 @@ func batchGetItem(c *call) ([]byte, error) {
 	var order []*table
 	size, taken := 0, 0
 	read := map[physical]int{} // bytes
-	answers := make([][]attr.Item, len(parts))
+	answers := make([][]found, len(parts))
 	rest := make([][]*jsontree.Node, len(parts))
 	for i, p := range parts {
 		u := &usage{}
@@ -78,7 +85,7 @@ func batchGetItem(c *call) ([]byte, error) {
 			}
 			taken++
 			if r != nil {
-				answers[i] = append(answers[i], g.pick(r.item))
+				answers[i] = append(answers[i], found{g.place.scattered(), g.pick(r.item)})
 			}
 			read[at] += bytes
 			size += bytes
@@ -88,7 +95,8 @@ func batchGetItem(c *call) ([]byte, error) {
 	o := newObject()
 	o.object("Responses", func(o *object) {
 		for i, p := range parts {
-			o.list(p.name, len(answers[i]), func(b []byte, j int) []byte { return answers[i][j].Append(b) })
+			slices.SortFunc(answers[i], func(a, b found) int { return strings.Compare(a.order, b.order) })
+			o.list(p.name, len(answers[i]), func(b []byte, j int) []byte { return answers[i][j].item.Append(b) })
 		}
 	})
 	o.object("UnprocessedKeys", func(o *object) {

@@ -53,8 +53,8 @@
 //     holds the items of a transaction.
 //   - There is no throttling except [Throttle], no stream to read, no account quota, no limit to the frequency of changes,
 //     and no backup except [Engine.Snapshot].
-//   - A Scan returns partitions in the order of the engine's own hash, index rows with equal keys in the order of their
-//     primary keys, and attributes in the order of a Java map. The service promises no order for any of these.
+//   - A Scan and a BatchGetItem return partitions and items in the order of the engine's own hash, index rows with equal keys in the
+//     order of their primary keys, and attributes in the order of a Java map. The service promises no order for any of these.
 //   - A table keeps the number of partitions that it was created with.
 //   - A page ends after 1 MB of items by their documented sizes. The service counts its storage format, which differs by some
 //     bytes for each item.

@@ -15,6 +15,9 @@ type rowKey struct {
 	tie  string // in an index: the encoded primary key, since index keys need not be unique
 }
 
+// scattered returns a text whose order has nothing to do with that of the keys.
+func (k rowKey) scattered() string { return partition(k.part + k.sort) }
+
 func (k rowKey) compare(o rowKey) int {
 	if c := strings.Compare(k.part, o.part); c != 0 {
 		return c
