@@ -205,7 +205,11 @@ func (c *call) force(ctx context.Context, s *store) error {
 		return err
 	}
 	return c.print(map[string]any{"taken": d}, func(w io.Writer) {
-		owner := "the holder" // of a malformed row, which has no Line here
+		if d.Error != "" {
+			tty.Say(w, "reset %s: its row was malformed\n", tty.Clean(c.targetName()))
+			return
+		}
+		owner := "the holder"
 		for _, p := range d.Line[:d.Holders] {
 			if p.Ticket == ticket {
 				owner = p.Owner
