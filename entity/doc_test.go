@@ -147,7 +147,7 @@ func TestCookbook_IsCompiled(t *testing.T) {
 			return true
 		})
 	}
-	assert.Len(t, inText, 8)
+	assert.Len(t, inText, 9)
 	assert.ElementsMatch(t, inText, inCode)
 	templates := regexp.MustCompile(`(?m)(?:PK|SK|Key) (\S*\{\S+)`).FindAllStringSubmatch(book, -1)
 	assert.Greater(t, len(templates), 10)
