@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
 	"github.com/mortise-go/mortise/table"
@@ -147,6 +149,11 @@ func (c *Console) allowed(r *http.Request) bool {
 		return name == "localhost" || ip != nil && ip.IsLoopback()
 	}
 	return slices.ContainsFunc(c.config.Hosts, func(h string) bool { return h == anyHost || strings.EqualFold(h, name) })
+}
+
+// now is the time that the pages show, and compare with those in rows.
+func (c *Console) now() time.Time {
+	return c.config.Table.Inside(inside.Key{}).Correct(c.config.Table.Now())
 }
 
 // embedded reports whether a page of another site has the browser load something of the console, other than through a link. That page

@@ -62,7 +62,7 @@ func (c *Console) viewIndexes(plan table.Plan, items int64) indexesView {
 	s := schema.Keys
 	v := indexesView{
 		PK: s.PK, SK: s.SK, Type: s.Type, TTL: s.TTL, Version: s.Version,
-		Agrees: plan.IsEmpty(), Plan: plan.String(), Items: number(items), Read: clock(c.config.Table.Now()),
+		Agrees: plan.IsEmpty(), Plan: plan.String(), Items: number(items), Read: clock(c.now()),
 	}
 	for _, x := range schema.Indexes {
 		view := indexView{Name: x.Name, PK: x.PK, SK: x.SK, Kind: "global", Projection: "all attributes"}

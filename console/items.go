@@ -120,7 +120,7 @@ func (c *Console) startOf(q url.Values, pk string) (table.Item, error) {
 }
 
 func (c *Console) fill(v *itemsView, page table.Page, only Entity) {
-	v.Read, v.At = len(page.Items), clock(c.config.Table.Now())
+	v.Read, v.At = len(page.Items), clock(c.now())
 	for _, item := range page.Items {
 		if only == nil || only.Owns(item) {
 			v.Rows = append(v.Rows, c.viewItem(item))

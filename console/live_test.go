@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -427,6 +428,24 @@ func TestSessions_ShowWhoLives(t *testing.T) {
 		assert.Less(w, strings.Index(page.last(), ">silent<"), strings.Index(page.last(), ">living<"), "those that need a look come first")
 		assert.Contains(w, locks.last(), "silent: silent, its lease ended 1 min")
 	})
+}
+
+// An operator whose clock is an hour off must not take living holders for dead ones.
+func TestSessions_AWrongClockOfTheViewerShowsNobodyAsDead(t *testing.T) {
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		virtual(t, func(w *world) {
+			w.hold(lock.Name("a"), "first")
+			page, one := w.open("sessions"), w.open("lock&name=a")
+			time.Sleep(time.Minute)
+			assert.Contains(w, page.last(), "alive, its lease ends in 1")
+			assert.Contains(w, one.last(), "alive, its lease ends in 1")
+		}, indexed, func(w *world) {
+			var err error
+			w.config.Table, err = table.Open(w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = w.eyes }), w.schema,
+				table.WithClock(func() time.Time { return time.Now().Add(off) }))
+			require.NoError(w, err)
+		})
+	}
 }
 
 func TestSessions_OneThatIsNotInOrderHidesNoOther(t *testing.T) {

@@ -69,13 +69,13 @@ func (c *Console) forget(target lock.Target, f *lockFeed) {
 
 // readLock reads one lock every second, and every fourth time also the sessions of the places in its line.
 func (c *Console) readLock(ctx context.Context, target lock.Target, publish func(*lockHistory)) {
-	now := lockHistory{began: c.config.Table.Now(), sessions: map[string]sighting{}}
+	now := lockHistory{began: c.now(), sessions: map[string]sighting{}}
 	for turn := 0; ; turn++ {
 		r, err := c.config.Locks.Inspect(ctx, target)
 		missing := errors.Is(err, table.ErrNotFound)
 		if now.err = err; err == nil || missing {
 			now.err = nil
-			now.compare(r, !missing, c.config.Table.Now())
+			now.compare(r, !missing, c.now())
 		}
 		if turn%4 == 0 && now.err == nil {
 			now.err = now.readSessions(ctx, c.config.Locks)
@@ -272,7 +272,7 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 	if h == nil {
 		return v
 	}
-	now := c.config.Table.Now()
+	now := c.now()
 	v.Read, v.Exists, v.Failure, v.Began = h.read, h.exists, failure(h.err), clock(h.began)
 	for _, e := range h.changes {
 		v.Changes = append(v.Changes, changeView{clock(e.at)[len("2006-01-02 "):], e.text})

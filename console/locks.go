@@ -319,7 +319,7 @@ func (c *Console) viewLocks(l *lockList, page int) locksView {
 	if l == nil {
 		return locksView{}
 	}
-	now := c.config.Table.Now()
+	now := c.now()
 	v := locksView{Known: l.passes > 0 || len(l.records) > 0, Held: l.held, Free: l.free, Bad: l.bad, How: l.freshness(), Failure: failure(l.err)}
 	for i := range l.records {
 		v.Waiting += l.records[i].Waiting()

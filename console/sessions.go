@@ -42,7 +42,7 @@ func (c *Console) sessionsPage(r *http.Request) (*part, error) {
 		return nil, err
 	}
 	p := part{name: "sessions", title: "Sessions", events: eventsOf("sessions", url.Values{"page_number": r.URL.Query()["page_number"]})}
-	return live(p, c.locks.enter, func(l *lockList) any { return viewSessions(l, page, c.config.Table.Now()) }), nil
+	return live(p, c.locks.enter, func(l *lockList) any { return viewSessions(l, page, c.now()) }), nil
 }
 
 func viewSessions(l *lockList, page int, now time.Time) sessionsView {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -95,12 +96,15 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
+// now is the time to compare with those that others have recorded.
+func (s *store) now() time.Time { return s.table.Inside(inside.Key{}).Correct(s.table.Now()) }
+
 // ago formats how long ago t was, for people.
 func (s *store) ago(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
-	return span(s.table.Now().Sub(*t))
+	return span(s.now().Sub(*t))
 }
 
 // span formats a duration in two units at most.
@@ -274,7 +278,7 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 	}
 	if d.Until != nil {
 		text := "lasts until " + d.Until.Format(time.RFC3339) + " unless renewed"
-		if over := s.table.Now().Sub(*d.Until); over > 0 {
+		if over := s.now().Sub(*d.Until); over > 0 {
 			text = "ended " + span(over) + " ago: the next one who asks gets the lock"
 		}
 		g.Add("lease", text)
@@ -370,7 +374,7 @@ func (c *call) draw(s *store, list []lockDocument, last string) (string, error) 
 	var b strings.Builder
 	switch {
 	case c.json:
-		if err := tty.JSON(&b, map[string]any{"at": s.table.Now().UTC(), "locks": list}, ""); err != nil {
+		if err := tty.JSON(&b, map[string]any{"at": s.now().UTC(), "locks": list}, ""); err != nil {
 			return last, err
 		}
 	default:
@@ -382,7 +386,7 @@ func (c *call) draw(s *store, list []lockDocument, last string) (string, error) 
 		if terminal {
 			b.WriteString("\x1b[H\x1b[2J")
 		}
-		tty.Say(&b, "%s  %s\n", s.table.Name(), s.table.Now().Format(time.TimeOnly))
+		tty.Say(&b, "%s  %s\n", s.table.Name(), s.now().Format(time.TimeOnly))
 		s.drawLines(&b, width, list)
 	}
 	if _, err := io.WriteString(c.stdout, b.String()); err != nil {

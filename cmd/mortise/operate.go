@@ -49,7 +49,7 @@ func sessionsCommand() command {
 					for _, d := range list {
 						lasts := ""
 						if d.Until != nil && d.State == "live" {
-							lasts = span(d.Until.Sub(s.table.Now()))
+							lasts = span(d.Until.Sub(s.now()))
 						}
 						g.Add(d.Owner, d.State, lasts, strings.Join(d.Holds, ", "), strings.Join(d.Waits, ", "), d.ID)
 					}
@@ -99,7 +99,7 @@ func (c *call) sessions(ctx context.Context, s *store) (_ []*sessionDocument, un
 		switch {
 		case !x.Dead.IsZero():
 			d.State = "dead"
-		case !x.Expires.IsZero() && x.Expires.Before(s.table.Now()):
+		case !x.Expires.IsZero() && x.Expires.Before(s.now()):
 			d.State = "late"
 		}
 	}

@@ -72,6 +72,19 @@ func (t *Table[Op]) LastServerTime() (ServerTime, bool) {
 	return t.sighting, !t.sighting.Server.IsZero()
 }
 
+// tolerance is how far clocks may differ before times of rows are compared with DynamoDB's clock.
+const tolerance = 3 * time.Second
+
+// Correct returns what DynamoDB's clock shows at the time now of the table's clock, or now if the two hardly differed when DynamoDB
+// answered last. A person who looks at times that others have recorded would otherwise take a wrong clock for dead holders.
+func (t *Table[Op]) Correct(now time.Time) time.Time {
+	s, ok := t.LastServerTime()
+	if off := s.Server.Sub(s.Local); ok && off.Abs() > tolerance+s.Trip {
+		return now.Add(off)
+	}
+	return now
+}
+
 // Names are names of one table that must not conflict. The zero value has none. It is safe for concurrent use.
 type Names struct {
 	mu    sync.Mutex

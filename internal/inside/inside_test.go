@@ -46,3 +46,13 @@ func TestLastServerTime_IsTheLastThatWasSeen(t *testing.T) {
 	assert.True(t, seen)
 	assert.Equal(t, inside.ServerTime{Server: at, Trip: time.Second}, got)
 }
+
+func TestCorrect_ComparesWithDynamoDBsClock(t *testing.T) {
+	var clocks inside.Table[int]
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	assert.Equal(t, now, clocks.Correct(now), "nothing is known yet")
+	for off, want := range map[time.Duration]time.Duration{0: 0, -time.Second: 0, 3 * time.Second: 0, 4 * time.Second: 0, time.Hour: time.Hour, -time.Hour: -time.Hour} {
+		clocks.See(inside.ServerTime{Server: now.Add(off), Local: now, Trip: time.Second})
+		assert.Equal(t, now.Add(time.Minute+want), clocks.Correct(now.Add(time.Minute)), off)
+	}
+}
