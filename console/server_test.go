@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/console"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -71,25 +72,11 @@ func TestServer_StopsWithPagesOpen(t *testing.T) {
 	}
 }
 
-// pipe is a listener with one connection, which has no buffer: what the reader does not take blocks the server.
-type pipe struct{ accepted chan net.Conn }
-
-func (p *pipe) Addr() net.Addr { return &net.TCPAddr{} }
-func (p *pipe) Close() error   { return nil }
-func (p *pipe) Accept() (net.Conn, error) {
-	if c, ok := <-p.accepted; ok {
-		return c, nil
-	}
-	return nil, net.ErrClosed
-}
-
 func TestServer_CutsOffAReaderThatTakesNothing(t *testing.T) {
 	for _, path := range []string{"locks", "none", "console.css", "events?page=locks"} {
 		t.Run(path, func(t *testing.T) {
 			virtual(t, func(w *world) {
-				browser, end := net.Pipe()
-				one := &pipe{make(chan net.Conn, 1)}
-				one.accepted <- end
+				browser, one := testkit.Pipe()
 				ended := make(chan struct{})
 				server := &http.Server{Handler: w.c, ConnState: func(_ net.Conn, s http.ConnState) {
 					if s == http.StateClosed {
@@ -97,8 +84,7 @@ func TestServer_CutsOffAReaderThatTakesNothing(t *testing.T) {
 					}
 				}}
 				defer func() { assert.NoError(w, server.Close()) }()
-				go func() { _ = server.Serve(one) }() // it returns when one is closed
-				defer close(one.accepted)
+				go func() { _ = server.Serve(one) }() // it returns when the server is closed
 				_, err := io.WriteString(browser, "GET /"+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 				require.NoError(w, err)
 				select {

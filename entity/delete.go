@@ -12,8 +12,8 @@ import (
 // Delete deletes the row of o.
 //
 // If T has a version, o has to be the row as it was read. A row of another version is [ErrStale], and so is a row of
-// version 0 with other attributes. A row that is missing or has expired is [ErrNotFound]. If T has no version, and with [Entity.AnyVersion],
-// Delete deletes any row of this type, also an expired one, and a missing row is not an error.
+// version 0 with other attributes. A row that is missing or has expired is [ErrNotFound]. If T has no version, and with
+// [Entity.AnyVersion], Delete deletes any row of this type, also an expired one, and a missing row is not an error.
 //
 // Cost: one delete. With unique values, a transaction, with a consistent read before it unless o has a version and is
 // the whole row as it was read. If T has a version and o has version 0, a consistent read before it.

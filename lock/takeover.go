@@ -284,8 +284,8 @@ func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []
 	return places
 }
 
-// lookAt reads the sessions of the holders from a place on that may be dead, if there are several. Otherwise each of them that lives would cost a write. It
-// reads also one that may live if recorded times do not tell: a later try finds out whether it was renewed.
+// lookAt reads the sessions of the holders from a place on that may be dead, if there are several. Otherwise each of them that lives
+// would cost a write. It reads also one that may live if recorded times do not tell: a later try finds out whether it was renewed.
 //
 // Cost: half a read unit each, in one request.
 func (c *Client) lookAt(ctx context.Context, row *lockrow.Row, from int) {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/console"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -119,18 +119,6 @@ func TestServe_IsNotOpenToTheNetworkByAccident(t *testing.T) {
 	}
 }
 
-// pipe is a listener with one connection, which has no buffer.
-type pipe struct{ accepted chan net.Conn }
-
-func (p *pipe) Addr() net.Addr { return &net.TCPAddr{} }
-func (p *pipe) Close() error   { close(p.accepted); return nil }
-func (p *pipe) Accept() (net.Conn, error) {
-	if c, ok := <-p.accepted; ok {
-		return c, nil
-	}
-	return nil, net.ErrClosed
-}
-
 // A browser that does not read its answer makes no failure of an interrupt.
 func TestServe_EndsWithoutAReaderOfAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -141,10 +129,8 @@ func TestServe_EndsWithoutAReaderOfAnAnswer(t *testing.T) {
 		defer func() { assert.NoError(t, locks.Close(t.Context())) }()
 		pages, err := console.New(console.Config{Table: tbl, Locks: locks})
 		require.NoError(t, err)
-		browser, end := net.Pipe()
+		browser, one := testkit.Pipe()
 		defer func() { assert.NoError(t, browser.Close()) }()
-		one := &pipe{make(chan net.Conn, 1)}
-		one.accepted <- end
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(make([]byte, 1<<20)) // it fails when the connection is closed
 		})}
