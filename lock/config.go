@@ -57,7 +57,7 @@ type Config struct {
 	// to 7 days.
 	Retention time.Duration
 
-	// Skew is the error of clocks that Mortise tolerates: 1 s to 1 h, the same in all processes. A lease counts as
+	// Skew is the error of clocks that Mortise tolerates: 1 s to 1 h. A lease counts as
 	// ended when the end that its holder has recorded is further in the past than this. A client that finds its own
 	// clock off by more than Skew neither uses nor records such times. Defaults to 2 s; DynamoDB tells its time in
 	// whole seconds.
@@ -99,17 +99,19 @@ type Config struct {
 	// work, and the rows of locks are never deleted. Defaults to "".
 	HomeRegion string
 
-	// StandaloneKey is the template of the partition key of locks with a name ([Name]). It has one field, name.
+	// StandaloneKey is the template of the partition key of locks with a name ([Name]). It has one field, name. All clients
+	// of the table need the same StandaloneKey: with another one, the same name is another lock, and nobody notices.
 	// Defaults to "LOCK#{name}", with the scheme's prefix and delimiter.
 	StandaloneKey string
 
 	// RowKey is the template of the sort key of all lock rows. It has one field, of: the sort key of the row that the
-	// lock belongs to ([Beside]), or the name of the lock ([Name]). Defaults to "LOCK#{of}", with the scheme's
-	// delimiter.
+	// lock belongs to ([Beside]), or the name of the lock ([Name]). All clients of the table need the same RowKey: with
+	// another one, the same target is another lock, and nobody notices. Defaults to "LOCK#{of}", with the scheme's delimiter.
 	RowKey string
 
-	// SessionKey is the template of both keys of session rows. It has one field, id. Defaults to "SESSION#{id}", with
-	// the scheme's prefix and delimiter.
+	// SessionKey is the template of both keys of session rows. It has one field, id. All clients of the table need the same
+	// SessionKey: a client cannot find out whether a holder with another one is alive. It waits for such a holder for a
+	// lease, and then returns [ErrMalformed]. Defaults to "SESSION#{id}", with the scheme's prefix and delimiter.
 	SessionKey string
 
 	// AttributePrefix is the beginning of the attribute names in lock and session rows, except those that the table's
@@ -123,7 +125,8 @@ type Config struct {
 	// that somebody holds or waits for, and no others. Its keys are strings, and it projects all attributes of lock
 	// rows. Its partition keys are "LOCKS#00" to "LOCKS#15", with the scheme's prefix and delimiter; the lock's key
 	// selects one. (A single partition would limit all locks of the table to 1,000 write units a second.) All clients
-	// of the table need the same Index, or free locks stay in it. Each write to a row that is in the index, enters it
+	// of the table need the same Index. Otherwise locks that only clients without it hold are missing, until a client with it
+	// enters their line, and rows of free locks stay in the index, which List leaves out. Each write to a row that is in the index, enters it
 	// or leaves it costs one more write unit. Defaults to "": no index.
 	Index string
 

@@ -114,7 +114,7 @@
 //   - [*PermitsError]: the call and the row have different numbers of permits. A lock without permits has the number 0.
 //   - [ErrNotHeld], [ErrNoSession]: there is no holder to take the lock from, or none that can be asked.
 //   - [ErrNotLock], [ErrMalformed]: the row at the key is not a lock, or is a malformed one. Perhaps an older version of
-//     this package wrote it, or a client with another [Config.AttributePrefix].
+//     this package wrote it, or a client with another [Config.AttributePrefix] or [Config.SessionKey].
 //   - [ErrClosed]: the client was closed. [ErrInvalid]: an argument is not acceptable; nothing was written.
 //   - [*table.ConditionError]: a condition of the caller's own operation was not met. Its Index is that of the operation.
 //   - [table.ErrUnreachable] and other errors of package table: the request failed. A guarded write may have been applied.

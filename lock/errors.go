@@ -60,7 +60,8 @@ var (
 	ErrNotLock = lockrow.ErrNotLock
 
 	// ErrMalformed means that the row of the lock, or of its holder's session, has content that no client of this
-	// package writes. Nobody can acquire the lock until an operator resets it with [Client.ForceRelease].
+	// package writes, or that a client with another [Config.AttributePrefix] or [Config.SessionKey] has written. In the first
+	// case, nobody can acquire the lock until an operator resets it with [Client.ForceRelease].
 	ErrMalformed = lockrow.ErrMalformed
 
 	// ErrClosed means that the client was closed.

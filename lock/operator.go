@@ -211,6 +211,9 @@ func (c *Client) revoke(ctx context.Context, key keys.Key, holder lockrow.Ticket
 		l.on(lease.Ask, nil)
 		return nil
 	}
+	if _, ok := c.others.Key(holder.Session()); !ok {
+		return fmt.Errorf("%w: it is that of a client with another Config.SessionKey", ErrNoSession)
+	}
 	err := c.others.Ask(ctx, holder.Session(), session.Question{Kind: session.Revoke, Ticket: holder.ID, Key: key})
 	if errors.Is(err, session.ErrNobody) {
 		return fmt.Errorf("%w: its session has ended", ErrNoSession)

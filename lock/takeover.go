@@ -117,6 +117,9 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 			if (look.Lease == 0 || look.Lease >= c.config.Lease) && (place < 0 || row.Holders() > 1) || !c.past(row.HeldSince(of)+s.lease.Milliseconds()) {
 				s.wait = c.config.Lease / 4
 			}
+			if _, ok := c.others.Key(s.session); !ok && s.wait > 0 { // no look finds it: after a lease, the call ends with the error of markDead
+				s.wait = s.lease - s.since
+			}
 		}
 	}
 	if place >= 0 { // otherwise the own ticket is not in the line, which is full

@@ -52,6 +52,12 @@ func death() []Mutant {
 			New:    `table.And(table.Attr(n.Dead).NotExists(), table.Or(evidence...))`,
 		},
 		{
+			Name: "session-elsewhere-is-dead", Part: Death, File: "lock/internal/session/session.go",
+			Breaks: "looks for a session with the keys of its own client, where that of another layout never is",
+			Old:    `return at > 0 && id[at:] == c.check(id[:at])`,
+			New:    `return at > 0`,
+		},
+		{
 			Name: "evict-without-marking", Part: Death, File: "lock/takeover.go",
 			Breaks: "evicts a holder whose session was not marked dead",
 			Old:    `err != nil || !isDead {`,

@@ -156,7 +156,8 @@ func (k *Keeper) open(ctx context.Context) (*Session, error) {
 	defer cancel()
 	defer context.AfterFunc(k.ctx, cancel)() //nolint:contextcheck // it ends with the keeper, and with no caller
 	if s == nil {
-		s = k.newSession(k.repeater.Clock.Text())
+		text := k.repeater.Clock.Text()
+		s = k.newSession(k.config.ID(text[:len(text)-checked])) // an ID is as long as the text: the rest is unique enough, and the first write is conditional
 		s.fresh, s.beat = true, -1
 	}
 	var start clock.Instant

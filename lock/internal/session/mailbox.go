@@ -71,7 +71,11 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 	texts = slices.Compact(texts) // waiters for one lock ask the same question
 	n := o.config.Names
 	ask := table.Attr(n.Ask)
-	op := table.Update(o.config.Key(id), ask.Add(stringSet(texts))).If(
+	key, ok := o.Key(id)
+	if !ok {
+		return ErrNobody
+	}
+	op := table.Update(key, ask.Add(stringSet(texts))).If(
 		table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(),
 		table.Or(ask.NotExists(), ask.Size().AtMost(maxQuestions-len(texts))))
 	var item table.Item

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -29,10 +30,11 @@ func NewOthers(r *attempt.Repeater, c Config) *Others {
 	return &Others{config: c, repeater: r, seen: map[string]sighting{}}
 }
 
-// Key returns the key of a session's row. The ID comes from a ticket in a line. ok is false if no session can have this ID.
+// Key returns the key of a session's row. The ID comes from a ticket in a line. ok is false if no session of a client with the same Key can
+// have this ID.
 func (o *Others) Key(id string) (key keys.Key, ok bool) {
 	key = o.config.Key(id)
-	return key, id != "" && key.Validate() == nil
+	return key, o.config.has(id) && key.Validate() == nil
 }
 
 // sighting is what a session has shown so far. The zero value is for a session that was never looked at.
@@ -113,7 +115,8 @@ func (o *Others) Suspect(id string) Suspicion {
 
 // MarkDead marks a session dead, for good, on one of three conditions: it has no row, or still the beat that it has shown here for a
 // whole lease, or its recorded end is past. MarkDead reports whether the session is dead. Callers that mark the same session at the same
-// time share the request. The request does not end with any of their contexts.
+// time share the request. The request does not end with any of their contexts. ErrMalformed means that nobody can tell: the row is no
+// session's, or the session is that of a client with another Key.
 //
 // Cost: one conditional write; none if the session is known to be dead.
 func (o *Others) MarkDead(ctx context.Context, id string) (dead bool, err error) {
@@ -129,6 +132,10 @@ func (o *Others) MarkDead(ctx context.Context, id string) (dead bool, err error)
 }
 
 func (o *Others) markDead(ctx context.Context, id string) (dead bool, err error) {
+	key, ok := o.Key(id)
+	if !ok {
+		return false, fmt.Errorf("%w: its ID is that of a client with another Config.SessionKey", ErrMalformed)
+	}
 	n, c := o.config.Names, o.repeater.Clock
 	look := o.Suspect(id)
 	_, err = o.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) error {
@@ -143,7 +150,7 @@ func (o *Others) markDead(ctx context.Context, id string) (dead bool, err error)
 		if len(evidence) > 0 {
 			cond = table.Or(cond, table.And(table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(), table.Or(evidence...)))
 		}
-		return o.repeater.Table.Write(ctx, table.Update(o.config.Key(id),
+		return o.repeater.Table.Write(ctx, table.Update(key,
 			table.Attr(n.Type).Set(Type),
 			table.Attr(n.Dead).Set(c.Stamp().UnixMilli()),
 			table.Attr(n.TTL).Set(c.Stamp().Add(o.config.Retention).Unix()+1),

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -41,6 +43,26 @@ func (s *Session) successor() *Session {
 	next := &Session{keeper: s.keeper, id: s.id, key: s.key, ended: make(chan struct{}), beat: s.beat, answered: s.answered}
 	next.number.Store(s.number.Load())
 	return next
+}
+
+// checked is how many characters at the end of an ID depend on the key of the session's row.
+const checked = 4
+
+// ID makes the ID of a session from random text. Its end depends on the key of the session's row. So a client whose Key is another one
+// recognises that it cannot find the session's row; without that, it would take every session of that other client for one that has no row
+// any more, which is dead.
+func (c *Config) ID(random string) string { return random + c.check(random) }
+
+// has reports whether an ID was made with the same Key.
+func (c *Config) has(id string) bool {
+	at := max(len(id)-checked, 0)
+	return at > 0 && id[at:] == c.check(id[:at])
+}
+
+func (c *Config) check(random string) string {
+	key := c.Key(random)
+	sum := sha256.Sum256([]byte(key.PK + "\x00" + key.SK))
+	return base32.StdEncoding.EncodeToString(sum[:])[:checked]
 }
 
 // ID is unique among the sessions of all processes, for ever. The session that continues an idle one has the same ID.

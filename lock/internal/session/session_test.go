@@ -613,13 +613,14 @@ func TestMarkDead_WhateverTheClocksSay(t *testing.T) {
 func TestMarkDead_LeavesAForeignRowAlone(t *testing.T) {
 	virtual(t, func(w *world) {
 		q := w.warm(w.process(0))
-		item := q.table.KeyItem(keyOf("X"))
+		id := (&session.Config{Key: keyOf}).ID("X")
+		item := q.table.KeyItem(keyOf(id))
 		item["type"], item["expires"] = &types.AttributeValueMemberS{Value: "Order"}, &types.AttributeValueMemberN{Value: "1"}
 		require.NoError(t, q.table.Write(w.Context(), table.Put(item)))
-		w.look(q, "X")
-		_, err := q.others.MarkDead(w.Context(), "X")
+		w.look(q, id)
+		_, err := q.others.MarkDead(w.Context(), id)
 		require.ErrorIs(t, err, session.ErrMalformed)
-		have, err := q.table.Get(w.Context(), keyOf("X"), true)
+		have, err := q.table.Get(w.Context(), keyOf(id), true)
 		require.NoError(t, err)
 		assert.Equal(t, item, have)
 	})
