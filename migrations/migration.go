@@ -29,7 +29,8 @@ type Migration struct {
 	Name string
 
 	// Revision identifies what the migration does, such as a number or a checksum of its statements. The author changes
-	// it whenever the migration changes, because functions cannot be hashed. Defaults to "".
+	// it whenever the migration changes, because functions cannot be hashed. A migration that was interrupted, or has failed, is
+	// continued whatever its revision is now: finished steps stay finished, and a backfill goes on from its position. Defaults to "".
 	Revision string
 
 	// Up makes the change. It has to use run for all writes to the table.
@@ -42,7 +43,8 @@ type Migration struct {
 	// finished steps can be repeated. Otherwise an operator has to decide ([Migrator.Repair]).
 	Idempotent bool
 
-	// Repeatable migrations run after all others, and again whenever their Revision has changed.
+	// Repeatable migrations run after all others, and again whenever their Revision has changed. An instance of an older version of
+	// the program that starts later runs its own revision again.
 	Repeatable bool
 }
 
