@@ -45,7 +45,7 @@ func (c *call) explain(err error) string {
 	case errors.Is(err, lock.ErrMultiRegion):
 		advice = fmt.Sprintf("table %s has replicas in other regions: name the one region that acquires locks, %s_HOME_REGION", name, envLock)
 	case errors.Is(err, lock.ErrMalformed):
-		advice = "the row at the lock's key is not one that these settings write: check --scheme, also its lock.attribute_prefix; if they are right, mortise force resets the row"
+		advice = "the row at the lock's key is not one that these settings write: check --scheme, also its lock.attribute_prefix and lock.session_key; if they are right, mortise force resets the row"
 	case errors.Is(err, lock.ErrNotLock):
 		advice = "the row at the lock's key is not one that these settings write: check --scheme"
 	}
