@@ -68,27 +68,25 @@ func (t Ticket) String() string {
 	return prefix(t.ID) + zeros[:max(timeDigits-len(at), 0)] + at + length + " " + t.Owner
 }
 
-// ParseTicket reads what String writes, and refuses any other text.
+// ParseTicket reads what String writes, and refuses any other text: conditions compare texts, so a ticket has only one.
 func ParseTicket(text string) (Ticket, error) {
-	head, owner, ok := strings.Cut(text, " ")
+	head, owner, _ := strings.Cut(text, " ")
 	head, shared := strings.CutPrefix(head, mark)
-	id, at, timed := strings.Cut(head, "@")
-	at, length, own := strings.Cut(at, "+")
-	t := Ticket{ID: id, Owner: owner}
-	if !ok || !timed || id == "" || len(id) > maxID || len(owner) > MaxOwner {
-		return t, errTicket
-	}
+	id, times, _ := strings.Cut(head, "@")
+	at, length, own := strings.Cut(times, "+")
 	session, n, under := strings.Cut(id, "/")
-	if under == own || under && (session == "" || !number(n, new(int64))) || len(at) < timeDigits || !number(at, &t.At) || t.At > maxTime {
-		return t, errTicket
-	}
+	t := Ticket{ID: id, Owner: owner}
+	t.At, _ = strconv.ParseInt(at, 10, 64) // if this is no number, String writes another one
+	t.Length, _ = strconv.ParseInt(length, 10, 64)
 	if shared {
-		t.ID = mark + id
+		t = t.AsReader()
 	}
-	if own && (shared || !number(length, &t.Length) || t.Length < 1 || t.Length > MaxLength.Milliseconds()) {
-		return t, errTicket
-	}
-	if t.String() != text { // conditions compare texts, so a ticket has only one
+	_, notNumbered := strconv.ParseUint(n, 10, 63)
+	switch {
+	case t.String() != text,
+		id == "" || len(id) > maxID || len(owner) > MaxOwner || t.At < 0 || t.At > maxTime || t.Length > MaxLength.Milliseconds(),
+		own == under || own && shared,
+		under && (session == "" || notNumbered != nil):
 		return t, errTicket
 	}
 	return t, nil
@@ -102,12 +100,6 @@ const (
 
 // maxTime is the latest valid time in a row, in epoch milliseconds. Its sum with the length of a lease does not overflow.
 const maxTime = 1 << 50
-
-func number(text string, n *int64) bool {
-	v, err := strconv.ParseInt(text, 10, 64)
-	*n = v
-	return err == nil && v >= 0
-}
 
 var errTicket = fmt.Errorf("%w: the line has an element that is no ticket", ErrMalformed)
 
