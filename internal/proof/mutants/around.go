@@ -102,8 +102,8 @@ func around() []Mutant {
 		{
 			Name: "row-leaves-the-index-with-others", Part: Around, File: "lock/internal/lockrow/leave.go",
 			Breaks: "takes a row out of the index although others have come",
-			Old:    `*conds = append(*conds, rest.NotExists())`,
-			New:    ``,
+			Old:    `Remove()}, rest.NotExists()`,
+			New:    `Remove()}, cond`,
 		},
 		{
 			Name: "later-interval-is-forgotten", Part: Around, File: "lock/run.go",

@@ -18,8 +18,8 @@ func together() []Mutant {
 		{
 			Name: "permit-left-by-its-ticket", Part: Together, File: "lock/internal/lockrow/leave.go",
 			Breaks: "takes a late copy of its own ticket for its permit",
-			Old:    `conds = append(conds, stay.Equal(param(argFence)))`,
-			New:    ``,
+			Old:    `conds = append(conds, stay.Equal(param(argFence)), rest)`,
+			New:    `conds = append(conds, rest)`,
 		},
 		{
 			Name: "stay-is-left-behind", Part: Together, File: "lock/internal/lockrow/leave.go",

@@ -36,8 +36,8 @@ func (r *Row) MayFit(h Holding, refused Exit) bool {
 // Release removes the ticket of a holder. If that was the only holder, or a permit, the first ticket that waits then holds.
 func (r *Rows) Release(key keys.Key, h Holding, e Exit, c Change) table.Op {
 	s := shapeOf("release", c, Data{})
-	s.removed = 1
-	return r.leave(s, key, h, e, 1, c, "")
+	s.kind, s.exit, s.next, s.removed = h.Kind, e, 1, 1
+	return r.op(s, key, c.args(h, Data{}), func() table.Op { return r.leaving(s) })
 }
 
 // Remove takes a ticket of the caller's process out of the line: a ghost, or the ticket of a call that gives up waiting. place is its
@@ -68,11 +68,13 @@ func (r *Rows) remove(op string, key keys.Key, seen *Row, places []int, c Change
 		next++
 	}
 	s := shapeOf(op, c, Data{})
-	s.removed = len(places)
+	s.kind, s.next, s.removed = h.Kind, next, len(places)
+	s.exit = Exit{Place: at, Last: len(places) == len(seen.Line), Reader: h.Kind == Shared && at == 0 && next < len(seen.Line) && seen.Line[next].Shared()}
 	s.waiting = op != "force" && at > 0 && h.Kind != Permit
 	s.ousts = op != "remove" && slices.ContainsFunc(places, func(p int) bool { return seen.Line[p].Shared() })
-	e := Exit{Place: at, Last: len(places) == len(seen.Line), Reader: h.Kind == Shared && at == 0 && next < len(seen.Line) && seen.Line[next].Shared()}
-	out := r.leave(s, key, h, e, next, c, reason)
+	args := c.args(h, Data{})
+	args[argReason] = reason
+	out := r.op(s, key, args, func() table.Op { return r.leaving(s) })
 	if at == 0 && seen.Line[0].Length > 0 {
 		out = out.If(still(r.names.Renewed, seen.Renewed))
 	}
@@ -87,29 +89,18 @@ func (r *Rows) remove(op string, key keys.Key, seen *Row, places []int, c Change
 	return out
 }
 
-// leave returns the operation of a shape that removes a ticket from the line. next is the place of the ticket that is first afterwards.
-func (r *Rows) leave(s shape, key keys.Key, h Holding, e Exit, next int, c Change, reason string) table.Op {
-	if s.kind, s.exit = h.Kind, e; r.index == nil {
-		s.exit.Last, s.removed = false, 0
-	}
-	if h.Kind == Shared && e.Place == 0 {
-		s.next = next
-	}
-	args := c.args(h, Data{})
-	args[argReason] = reason
-	return r.op(s, key, args, func() table.Op { return r.leaving(s) })
-}
-
+// leaving builds the operation of a shape that removes tickets from the line, with the first of them.
 func (r *Rows) leaving(s shape) table.Op {
 	n, place := r.names, s.exit.Place
 	line, fence, stay := table.Attr(n.Line), table.Attr(n.Fence), table.Attr(n.Stays).At(place)
 	conds := []table.Cond{line.At(place).HasPrefix(param(argID))}
+	unlisted, rest := r.listed(s)
 	var changes []table.Change
 	switch under := fence.Equal(param(argFence)); {
 	case s.waiting: // nobody comes to hold
 	case s.kind == Permit:
-		conds = append(conds, stay.Equal(param(argFence)))
-		changes = append(r.listed(s, &conds), append(r.changed(s), stay.Remove())...)
+		conds = append(conds, stay.Equal(param(argFence)), rest)
+		changes = slices.Concat(unlisted, append(r.changed(s), stay.Remove()))
 	case place > 0: // other readers hold on
 		conds = append(conds, under)
 	case s.exit.Reader:
@@ -119,7 +110,8 @@ func (r *Rows) leaving(s shape) table.Op {
 		if s.kind == Shared {
 			conds = append(conds, table.Not(line.At(s.next).HasPrefix(mark)))
 		}
-		changes = append(r.listed(s, &conds), append(r.changed(s), fence.Set(param(argNext)))...)
+		conds = append(conds, rest)
+		changes = slices.Concat(unlisted, append(r.changed(s), fence.Set(param(argNext))))
 	}
 	if s.op == "force" {
 		forced := param(argFence)
@@ -135,16 +127,15 @@ func (r *Rows) leaving(s shape) table.Op {
 	return table.Update(keys.Key{}, append(changes, line.At(place).Remove())...).If(conds...)
 }
 
-// listed takes a row out of the index if its line will be empty. It adds the condition that the line will be empty, or that it will not.
-func (r *Rows) listed(s shape, conds *[]table.Cond) []table.Change {
+// listed takes a row out of the index if its line will be empty, on the condition that it will be; otherwise, that it will not be.
+func (r *Rows) listed(s shape) (changes []table.Change, cond table.Cond) {
 	rest := table.Attr(r.names.Line).At(s.removed)
 	switch {
 	case r.index == nil:
 	case s.exit.Last:
-		*conds = append(*conds, rest.NotExists())
-		return []table.Change{table.Attr(r.index.PK).Remove(), table.Attr(r.index.SK).Remove()}
+		return []table.Change{table.Attr(r.index.PK).Remove(), table.Attr(r.index.SK).Remove()}, rest.NotExists()
 	default:
-		*conds = append(*conds, rest.Exists())
+		cond = rest.Exists()
 	}
-	return nil
+	return nil, cond
 }

@@ -40,8 +40,8 @@ type shape struct {
 	new     bool // Enter: refused if there is a row
 	kind    Kind // how the ticket holds
 	exit    Exit
-	next    int  // a reader leaves the first place: the present place of the ticket that is first afterwards
-	removed int  // how many tickets leave the line; 0 without an index, which alone needs it
+	next    int  // the present place of the ticket that is first afterwards; matters only if a reader leaves the first place
+	removed int  // how many tickets leave the line
 	waiting bool // the ticket leaves a later place, as a waiter or as one of several readers: nobody comes to hold
 	ousts   bool // others remove a reader
 	hold    bool // Change.Hold is written
