@@ -146,7 +146,7 @@ func (p *Poller) read(rows [][]*Watch) {
 	items, err := p.config.Read(ctx, list)
 	at := p.config.Machine.Now()
 	var part *table.UnprocessedError
-	some := errors.As(err, &part) || err == nil && len(items) == len(rows)
+	some := err == nil || errors.As(err, &part)
 	fatal := err != nil && ctx.Err() == nil && p.config.Fatal(err)
 	brought := 0
 	var then []func()
