@@ -36,8 +36,8 @@ func around() []Mutant {
 		{
 			Name: "run-is-not-recorded", Part: Around, File: "lock/internal/lockrow/rows.go",
 			Breaks: "does not record that a run has finished",
-			Old:    `return []table.Change{table.Attr(n.Ran).Set(param(argRun)), running.Remove()}`,
-			New:    `return []table.Change{running.Remove()}`,
+			Old:    `return append(changes, ran, running.Remove())`,
+			New:    `return append(changes, running.Remove())`,
 		},
 		{
 			Name: "force-whoever-holds", Part: Around, File: "lock/operator.go",

@@ -30,7 +30,8 @@ type Entry struct {
 // Enter appends a ticket to the line. The answer is the row; [Row.Granted] tells whether the ticket holds. If the row in a refusal has
 // the ticket, this very request was applied before.
 func (r *Rows) Enter(key keys.Key, e Entry) table.Op {
-	s := shape{op: "enter", free: e.IfFree, exists: e.Exists, data: e.Data.Given, null: e.Data.Value == nil, new: e.New}
+	s := shapeOf("enter", Change{}, e.Data)
+	s.free, s.exists, s.new = e.IfFree, e.Exists, e.New
 	if e.Run != 0 {
 		s.run = BeginRun
 	}
@@ -71,8 +72,7 @@ func (r *Rows) entering(s shape) table.Op {
 		fence.Set(fence.OrElse(param(argSeed))),
 		table.Attr(n.TTL).Set(param(argTTL)),
 	}
-	changes = append(changes, s.dataChanges(n)...)
-	changes = append(changes, s.runChanges(n)...)
+	changes = append(changes, s.content(n)...)
 	return table.Update(keys.Key{}, append(changes, r.listing()...)...).If(cond)
 }
 

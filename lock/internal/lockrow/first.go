@@ -35,8 +35,7 @@ func (r *Rows) changed(s shape) []table.Change {
 	if s.hold {
 		changes = append(changes, table.Attr(n.Hold).Set(param(argHold)))
 	}
-	changes = append(changes, s.dataChanges(n)...)
-	changes = append(changes, s.runChanges(n)...)
+	changes = append(changes, s.content(n)...)
 	if s.op != "force" { // the row has the reason of a force only if that was the last change
 		changes = append(changes, table.Attr(n.Forced).Remove())
 	}

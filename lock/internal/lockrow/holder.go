@@ -26,11 +26,11 @@ func (r *Rows) SetData(key keys.Key, h Holding, number int64, d Data) table.Op {
 }
 
 func (r *Rows) numbered(op, attr string, key keys.Key, h Holding, number int64, d Data) table.Op {
-	s := shape{op: op, data: d.Given, null: d.Value == nil}
+	s := shapeOf(op, Change{}, d)
 	args := h.args()
 	args[argCount], args[argData] = number, d.Value
 	return r.op(s, key, args, func() table.Op {
-		return table.Update(keys.Key{}, append(s.dataChanges(r.names), table.Attr(attr).Set(param(argCount)))...).
+		return table.Update(keys.Key{}, append(s.content(r.names), table.Attr(attr).Set(param(argCount)))...).
 			If(isFirst(r.names), below(attr, argCount))
 	})
 }
@@ -61,6 +61,6 @@ func (r *Rows) BeginRun(key keys.Key, h Holding, interval int64) table.Op {
 	args := h.args()
 	args[argRun] = interval
 	return r.op(s, key, args, func() table.Op {
-		return table.Update(keys.Key{}, s.runChanges(r.names)...).If(isFirst(r.names), below(r.names.Ran, argRun))
+		return table.Update(keys.Key{}, s.content(r.names)...).If(isFirst(r.names), below(r.names.Ran, argRun))
 	})
 }

@@ -106,30 +106,26 @@ type Data struct {
 	Value types.AttributeValue
 }
 
-func (s shape) dataChanges(n Names) []table.Change {
+// content returns the changes of the payload, and of what the row has about the run of an interval.
+func (s shape) content(n Names) (changes []table.Change) {
+	data, running, ran := table.Attr(n.Data), table.Attr(n.Running), table.Attr(n.Ran).Set(param(argRun))
 	switch {
-	case !s.data:
-		return nil
-	case s.null:
-		return []table.Change{table.Attr(n.Data).Remove()}
+	case s.data && s.null:
+		changes = append(changes, data.Remove())
+	case s.data:
+		changes = append(changes, data.Set(param(argData)))
 	}
-	return []table.Change{table.Attr(n.Data).Set(param(argData))}
-}
-
-func (s shape) runChanges(n Names) []table.Change {
-	running := table.Attr(n.Running)
 	switch s.run {
 	case BeginRun:
-		return []table.Change{running.Set(param(argRun))}
+		return append(changes, running.Set(param(argRun)))
 	case FinishRun:
-		return []table.Change{table.Attr(n.Ran).Set(param(argRun)), running.Remove()}
+		return append(changes, ran, running.Remove())
 	case FailRun:
-		ran := param(argRun)
-		return []table.Change{table.Attr(n.Ran).Set(ran), table.Attr(n.Failed).Set(ran), running.Remove()}
+		return append(changes, ran, table.Attr(n.Failed).Set(param(argRun)), running.Remove())
 	case DropRun:
-		return []table.Change{running.Remove()}
+		return append(changes, running.Remove())
 	}
-	return nil
+	return changes
 }
 
 // below is the condition that a number of the row is missing or less than an argument, so that the operation is the latest one.
