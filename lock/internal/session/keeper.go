@@ -161,11 +161,9 @@ func (k *Keeper) open(ctx context.Context) (*Session, error) {
 		s.fresh, s.beat = true, -1
 	}
 	var start clock.Instant
-	var asked []string
-	_, err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), func(ctx context.Context) (err error) {
+	_, err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), func(ctx context.Context) error {
 		start = k.repeater.Clock.Instant()
-		asked, err = s.write(ctx)
-		return err
+		return s.write(ctx)
 	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -177,7 +175,7 @@ func (k *Keeper) open(ctx context.Context) (*Session, error) {
 	default:
 		s.begin(start)
 		k.current, k.next = s, nil
-		k.work.Go(func() { s.keep(asked) }) //nolint:contextcheck // it renews for as long as the session goes on
+		k.work.Go(s.keep)
 	}
 	return s, err
 }

@@ -105,10 +105,10 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 
 // answer lets Hooks.Asked answer the questions of others. The next renewal removes answered questions from the mailbox, and texts that
 // are no questions.
-func (s *Session) answer(ctx context.Context, asked []string) {
+func (s *Session) answer(ctx context.Context) {
 	var mu sync.Mutex
 	s.answered = nil
-	_ = attempt.Each(attempt.OthersFirst(asked, &s.tried), func(text string) error {
+	_ = attempt.Each(attempt.OthersFirst(s.asked, &s.tried), func(text string) error {
 		var q Question
 		if json.Unmarshal([]byte(text), &q) == nil && q.Key.Validate() == nil && !s.keeper.config.Hooks.Asked(ctx, q) {
 			return nil

@@ -15,14 +15,14 @@ import (
 const minRetry = 10 * time.Millisecond
 
 // keep renews the row every quarter of the term until the session ends. It does not watch the end of the term, so a renewal that hangs
-// does not delay it. If nothing depends on the session when a renewal is due, keep asks again every fortieth of the term. asked are the
-// questions that the opening brought.
-func (s *Session) keep(asked []string) {
+// does not delay it. If nothing depends on the session when a renewal is due, keep asks again every fortieth of the term.
+func (s *Session) keep() {
 	k, clk := s.keeper, s.keeper.repeater.Clock
 	length := k.config.Lease - k.config.Margin
 	period := length / 4
 	look := max(length/40, minRetry) // keep reads the clocks this often: its timers stand still while the machine is suspended
-	s.answerSoon(asked, nil)
+	// Now, since a process that needs its session for moments opens it again and again, and never renews it.
+	s.answerSoon(nil)
 	// Not at once, even if the request took long: the callers that opened the session need time to count as its users.
 	next := func() time.Duration { return max(clk.Jitter(period), length-s.Remaining()+period/10) }
 	for due := next(); ; {
@@ -36,20 +36,20 @@ func (s *Session) keep(asked []string) {
 			}
 			continue
 		}
-		asked, left, ok := s.renew()
+		left, ok := s.renew()
 		if !ok {
 			return
 		}
-		s.answerSoon(asked, func(ctx context.Context) { k.config.Hooks.Renewed(ctx, left) })
+		s.answerSoon(func(ctx context.Context) { k.config.Hooks.Renewed(ctx, left) })
 		due = next()
 	}
 }
 
 // answerSoon answers the questions of others, and then calls more, within an eighth of the lease: before the next renewal is due.
-func (s *Session) answerSoon(asked []string, more func(ctx context.Context)) {
+func (s *Session) answerSoon(more func(ctx context.Context)) {
 	ctx, cancel := s.keeper.repeater.Clock.WithTimeout(context.Background(), s.keeper.config.Lease/8)
 	defer cancel()
-	s.answer(ctx, asked)
+	s.answer(ctx)
 	if more != nil {
 		more(ctx)
 	}
@@ -66,10 +66,9 @@ func (s *Session) pause(d time.Duration) bool {
 	return s.Cause() == nil
 }
 
-// renew sends renewals until one succeeds, or the session ends (ok is false). asked are the questions in the mailbox. left is how long
-// the session would have lasted without the renewal. renew does not use the table's retry policy, which may end long before the lease
-// does.
-func (s *Session) renew() (asked []string, left time.Duration, ok bool) {
+// renew sends renewals until one succeeds, or the session ends (ok is false). left is how long the session would have lasted without the
+// renewal. renew does not use the table's retry policy, which may end long before the lease does.
+func (s *Session) renew() (left time.Duration, ok bool) {
 	k := s.keeper
 	wait := machine.Backoff(k.repeater.Clock,
 		backoff.WithInitialInterval(max(k.config.Lease/200, minRetry)),
@@ -80,33 +79,33 @@ func (s *Session) renew() (asked []string, left time.Duration, ok bool) {
 		start := k.repeater.Clock.Instant()
 		// A third of what is left, so that a request that hangs leaves time for others.
 		ctx, cancel := k.repeater.Clock.WithTimeout(context.Background(), min(max(s.Remaining()/3, minRetry), attempt.MaxTimeout))
-		asked, err := s.write(table.WithoutRetry(ctx))
+		err := s.write(table.WithoutRetry(ctx))
 		cancel()
 		left := s.Remaining()
 		switch {
 		case err == nil && s.Extend(start):
 			k.config.Hooks.Risk(false)
-			return asked, left, true
+			return left, true
 		case errors.Is(err, ErrDead):
 			s.End(ErrDead)
 		}
 		if s.Cause() != nil {
-			return nil, 0, false
+			return 0, false
 		}
 		s.Failed(err)
 		k.config.Hooks.Failed(err)
 		if !s.pause(wait.NextBackOff()) {
-			return nil, 0, false
+			return 0, false
 		}
 	}
 }
 
-// write makes the session's row, or renews it, and returns the questions in its mailbox. Each write has a beat of its own, and is applied
+// write makes the session's row, or renews it. Each write has a beat of its own, and is applied
 // only to a row with a smaller one: a late copy does nothing. The error is ErrDead if the row was marked dead or is gone.
 //
 // If the answer shows that a guessed end may be too early, or tells the time for an end that is not recorded yet, write sends another
 // request. Without a recorded end, if this process dies soon, only processes that have watched it for a lease can take it for dead.
-func (s *Session) write(ctx context.Context) (asked []string, err error) {
+func (s *Session) write(ctx context.Context) error {
 	k, n, c := s.keeper, s.keeper.config.Names, s.keeper.repeater.Clock
 	s.beat++
 	cond := table.And(table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(), table.Attr(n.Beat).Less(s.beat))
@@ -143,16 +142,16 @@ func (s *Session) write(ctx context.Context) (asked []string, err error) {
 	if errors.As(err, &failed) {
 		item = failed.Item
 	} else if err != nil {
-		return nil, err
+		return err
 	}
 	row, bad := n.Parse(item)
 	if failed != nil && (bad != nil || row.Dead || row.Beat < s.beat) { // an equal beat is this very write, delivered twice
-		return nil, ErrDead
+		return ErrDead
 	}
-	s.fresh = false
+	s.fresh, s.asked = false, row.Ask
 	behind, ok := c.Behind()
 	if _, _, agree := c.Bounds(); guess && (!ok || behind > 0) || !guess && !known && agree {
 		return s.write(ctx)
 	}
-	return row.Ask, nil
+	return nil
 }

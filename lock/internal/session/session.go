@@ -30,6 +30,7 @@ type Session struct {
 	// These belong to the goroutine that opens the session, and then to the one that renews it.
 	fresh    bool     // the row may not exist yet
 	beat     int64    // number of the last write
+	asked    []string // the mailbox, as the last write has found it
 	answered []string // questions that the next write takes out of the mailbox
 	tried    int      // counts questions that were tried, so that each round begins with others
 }

@@ -647,6 +647,29 @@ func TestMailbox_IsReadWithTheNextRenewal(t *testing.T) {
 	})
 }
 
+// A process that needs its session for a moment, again and again, opens it each time and never renews it. It reads its questions all the
+// same.
+func TestMailbox_IsReadByAProcessThatNeverRenews(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		claim := session.Question{Kind: session.Claim, Ticket: s.ID() + "/1", Key: keys.NewKey("LOCK#a", "LOCK#a")}
+		require.NoError(t, q.others.Ask(w.Context(), s.ID(), claim))
+		s.Unuse()
+		for range 2 {
+			time.Sleep(lease * 3 / 4)
+			require.ErrorIs(t, s.Cause(), session.ErrIdle)
+			s = w.use(p)
+			s.Unuse()
+		}
+		assert.Equal(t, []session.Question{claim}, p.questions())
+		item, err := q.table.Get(w.Context(), keyOf(s.ID()), true)
+		require.NoError(t, err)
+		assert.Nil(t, item["ask"], "the next opening takes what was answered out of the mailbox")
+		w.close(p)
+	})
+}
+
 func TestMailbox_WhatIsNotAnsweredComesAgain(t *testing.T) {
 	virtual(t, func(w *world) {
 		p, q := w.process(0), w.process(0)
