@@ -118,16 +118,18 @@ func (r *Rows) listing() []table.Change {
 // Retract removes a ticket from a malformed row, and the row from the index if the ticket is alone. Enter may have entered the ticket
 // before its client saw the row. seen is the row. there is false if the ticket is not in it.
 func (r *Rows) Retract(key keys.Key, seen table.Item, id string) (op table.Op, there bool) {
-	line := table.Attr(r.names.Line)
-	place, text := r.names.Find(seen, id)
-	at := line.At(max(place, 0))
+	n := r.names
+	place, text := n.Find(seen, id)
+	if place < 0 {
+		return op, false
+	}
+	at, stay := table.Attr(n.Line).At(place), table.Attr(n.Stays).At(place)
 	op = table.Update(key, at.Remove()).If(at.Equal(text))
-	if stays, ok := seen[r.names.Stays].(*types.AttributeValueMemberL); ok && place >= 0 && place < len(stays.Value) {
-		stay := table.Attr(r.names.Stays).At(place)
+	if stays, ok := seen[n.Stays].(*types.AttributeValueMemberL); ok && place < len(stays.Value) {
 		op = op.Changing(stay.Remove()).If(stay.Equal(stays.Value[place]))
 	}
-	if l, ok := seen[r.names.Line].(*types.AttributeValueMemberL); ok && len(l.Value) == 1 && r.index != nil {
-		op = op.Changing(table.Attr(r.index.PK).Remove(), table.Attr(r.index.SK).Remove()).If(line.At(1).NotExists())
+	if l, ok := seen[n.Line].(*types.AttributeValueMemberL); ok && len(l.Value) == 1 && r.index != nil {
+		op = op.Changing(table.Attr(r.index.PK).Remove(), table.Attr(r.index.SK).Remove()).If(table.Attr(n.Line).At(1).NotExists())
 	}
-	return op, place >= 0
+	return op, true
 }
