@@ -18,13 +18,12 @@ const (
 	longest        = 365 * 24 * time.Hour   // bounds all times; as good as for ever
 )
 
-// Estimate is what a waiter knows about a line. It tells when to look at the line again. If only Longest is set, it describes the next
-// place in a line of which nothing is known.
+// Estimate is what a waiter knows about a line. It tells when to look at the line again.
 //
 // A look that comes too early costs a read. A look that comes too late leaves the lock unused meanwhile.
 type Estimate struct {
 	// Ahead is how many places are before the waiter's own: 1 for the next one in the line. For a caller that is not in the line, it is
-	// the length of the line. Less than 1 counts as 1.
+	// the length of the line. Required, at least 1.
 	Ahead int
 
 	// AtOnce is how many places keep the lock at once. Less than 1 counts as 1.
@@ -54,7 +53,7 @@ type Estimate struct {
 // The time is between 5 ms and Longest. For the next one in the line, it is at most 750 ms.
 func (e Estimate) Look(m machine.Machine) time.Duration {
 	present, part, most := e.share(e.Hold), 0.95, e.Longest
-	left := float64(e.turn()) * float64(max(e.Ahead, 1)-1)
+	left := float64(e.turn()) * float64(e.Ahead-1)
 	if e.Hold > 0 {
 		left += float64(max(e.turn()-max(e.Held, e.Unchanged, 0), 0))
 	} else {
@@ -63,7 +62,7 @@ func (e Estimate) Look(m machine.Machine) time.Duration {
 	if e.share(e.Hold) > longHold {
 		part = 0.5
 	}
-	if e.Ahead <= 1 {
+	if e.Ahead == 1 {
 		most = min(most, longestNext)
 	}
 	d := max(part*left, 0.1*float64(max(present, e.Unchanged)))
@@ -74,7 +73,7 @@ func (e Estimate) Look(m machine.Machine) time.Duration {
 // this before. The first wait is at most one and a half times what the whole line should need. Each further one is at most half as long
 // again. None is above Longest. Each is drawn from the upper half of its range.
 func (e Estimate) Enter(m machine.Machine, tries int) time.Duration {
-	d := float64(max(e.Ahead, 1)) * float64(e.turn()) * math.Pow(1.5, float64(max(tries, 0))+1)
+	d := float64(e.Ahead) * float64(e.turn()) * math.Pow(1.5, float64(tries)+1)
 	d = min(d, float64(e.Longest))
 	return between(m, d/2, d, longest)
 }
