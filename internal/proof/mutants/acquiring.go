@@ -90,8 +90,8 @@ func acquiring() []Mutant {
 		{
 			Name: "leave-the-first-place-without-fence", Part: Acquiring, File: "lock/internal/lockrow/leave.go",
 			Breaks: "leaves the first place without a change of the fence",
-			Old:    `s.waiting = op != "force" && at > 0 &&`,
-			New:    `s.waiting = op != "force" && at >= 0 &&`,
+			Old:    `case place > 0 && (s.op == "remove"`,
+			New:    `case place >= 0 && (s.op == "remove"`,
 		},
 		{
 			Name: "numbers-begin-anew", Part: Acquiring, File: "lock/lease.go",

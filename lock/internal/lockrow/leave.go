@@ -70,7 +70,6 @@ func (r *Rows) remove(op string, key keys.Key, seen *Row, places []int, c Change
 	s := shapeOf(op, c, Data{})
 	s.kind, s.next, s.removed = h.Kind, next, len(places)
 	s.exit = Exit{Place: at, Last: len(places) == len(seen.Line), Reader: h.Kind == Shared && at == 0 && next < len(seen.Line) && seen.Line[next].Shared()}
-	s.waiting = op != "force" && at > 0 && h.Kind != Permit
 	s.ousts = op != "remove" && slices.ContainsFunc(places, func(p int) bool { return seen.Line[p].Shared() })
 	args := c.args(h, Data{})
 	args[argReason] = reason
@@ -97,10 +96,10 @@ func (r *Rows) leaving(s shape) table.Op {
 	unlisted, rest := r.listed(s)
 	var changes []table.Change
 	switch under := fence.Equal(param(argFence)); {
-	case s.waiting: // nobody comes to hold
 	case s.kind == Permit:
 		conds = append(conds, stay.Equal(param(argFence)), rest)
 		changes = slices.Concat(unlisted, append(r.changed(s), stay.Remove()))
+	case place > 0 && (s.op == "remove" || s.op == "evict"): // as a waiter, or as one of several readers: nobody comes to hold
 	case place > 0: // other readers hold on
 		conds = append(conds, under)
 	case s.exit.Reader:

@@ -42,7 +42,6 @@ type shape struct {
 	exit    Exit
 	next    int  // the present place of the ticket that is first afterwards; matters only if a reader leaves the first place
 	removed int  // how many tickets leave the line
-	waiting bool // the ticket leaves a later place, as a waiter or as one of several readers: nobody comes to hold
 	ousts   bool // others remove a reader
 	hold    bool // Change.Hold is written
 	commit  bool // Change.Commit is not 0

@@ -145,7 +145,7 @@ func (s *Session) write(ctx context.Context) error {
 		return err
 	}
 	row, bad := n.Parse(item)
-	if failed != nil && (bad != nil || row.Dead || row.Beat < s.beat) { // an equal beat is this very write, delivered twice
+	if failed != nil && (bad != nil || row.Dead) { // otherwise the row has the beat of this very write, which was delivered twice
 		return ErrDead
 	}
 	s.fresh, s.asked = false, row.Ask

@@ -148,7 +148,7 @@ func (p *Poller) read(rows [][]*Watch) {
 	var part *table.UnprocessedError
 	some := err == nil || errors.As(err, &part)
 	fatal := err != nil && ctx.Err() == nil && p.config.Fatal(err)
-	brought := 0
+	brought := false
 	var then []func()
 	for i, watches := range rows {
 		look := Look{At: at}
@@ -161,7 +161,7 @@ func (p *Poller) read(rows [][]*Watch) {
 			p.missed(watches)
 			continue
 		}
-		brought++
+		brought = true
 		for _, w := range watches {
 			if f := p.tell(w, look); f != nil {
 				then = append(then, f)
@@ -169,7 +169,7 @@ func (p *Poller) read(rows [][]*Watch) {
 		}
 	}
 	p.mu.Lock()
-	if p.failures++; brought > 0 {
+	if p.failures++; brought {
 		p.failures = 0
 	}
 	pause := p.retry(p.failures)
