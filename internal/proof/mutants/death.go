@@ -36,8 +36,8 @@ func death() []Mutant {
 		{
 			Name: "judged-by-the-latest-time", Part: Death, File: "lock/internal/clock/clock.go",
 			Breaks: "judges the ends of others by the latest time that it can be",
-			Old:    "wall.Before(earliest) {\n\t\tearliest = wall",
-			New:    "wall.After(earliest) {\n\t\tearliest = wall",
+			Old:    `return earliest.Add(-max(behind, 0))`,
+			New:    `return earliest.Add(-min(behind, 0))`,
 		},
 		{
 			Name: "dead-is-not-for-good", Part: Death, File: "lock/internal/session/others.go",

@@ -85,7 +85,7 @@ func renewal() []Mutant {
 			Name: "retention-by-the-local-clock", Part: Renewal, File: "lock/internal/clock/clock.go",
 			Breaks: "dates deletion by the local clock although DynamoDB has told the time",
 			Old:    "\t\treturn latest\n\t}\n\tif told",
-			New:    "\t\treturn wall\n\t}\n\tif told",
+			New:    "\t\t_ = latest\n\t\treturn wall\n\t}\n\tif told",
 		},
 		{
 			Name: "renew-whoever-holds", Part: Renewal, File: "lock/internal/lockrow/holder.go",

@@ -97,15 +97,8 @@ func (c Clock) Behind() (time.Duration, bool) {
 // off by more than Skew.
 func (c Clock) Bounds() (earliest, latest time.Time, ok bool) {
 	earliest, latest, ok = c.Server()
-	wall := c.wall()
-	ok = ok && !wall.Before(earliest.Add(-c.Skew)) && !wall.After(latest.Add(c.Skew))
-	if wall.Before(earliest) {
-		earliest = wall
-	}
-	if wall.After(latest) {
-		latest = wall
-	}
-	return earliest, latest, ok
+	behind, _ := c.Behind()
+	return earliest.Add(-max(behind, 0)), latest.Add(-min(behind, 0)), ok && behind.Abs() <= c.Skew
 }
 
 // Past returns the latest end, in epoch milliseconds, that is certainly further back than Skew: a holder that has recorded this end, or
@@ -133,9 +126,9 @@ var first = time.UnixMilli(1)
 // tell any more (see Server), it is the later of Told and the wall clock, so that no row is deleted days too early. A wall clock before
 // 1970 counts as the first millisecond of 1970.
 func (c Clock) Stamp() time.Time {
-	earliest, latest, ok := c.Server()
+	_, latest, ok := c.Server()
 	wall := c.wall()
-	if ok && (wall.Before(earliest) || wall.After(latest)) {
+	if behind, _ := c.Behind(); ok && behind != 0 {
 		return latest
 	}
 	if told, known := c.Told(); known && !ok && told.After(wall) {
