@@ -36,8 +36,8 @@ func together() []Mutant {
 		{
 			Name: "one-permit-more", Part: Together, File: "lock/internal/lockrow/holders.go",
 			Breaks: "has one ticket more hold than there are permits",
-			Old:    `n = int(r.Permits)`,
-			New:    `n = int(r.Permits) + 1`,
+			Old:    `n := int(r.Permits)`,
+			New:    `n := int(r.Permits) + 1`,
 		},
 		{
 			Name: "stay-given-twice", Part: Together, File: "lock/internal/lockrow/enter.go",
@@ -144,8 +144,8 @@ func together() []Mutant {
 		{
 			Name: "readers-hold-behind-a-writer", Part: Together, File: "lock/internal/lockrow/holders.go",
 			Breaks: "has all readers hold, whoever stands before them",
-			Old:    `readers := slices.IndexFunc(r.Line, func(t Ticket) bool { return !t.Shared() }); readers > 0`,
-			New:    `readers := slices.IndexFunc(r.Line[min(1, len(r.Line)):], func(t Ticket) bool { return !t.Shared() }); readers > 0`,
+			Old:    `writer := slices.IndexFunc(r.Line, func(t Ticket) bool { return !t.Shared() })`,
+			New:    `writer := slices.IndexFunc(r.Line[min(1, len(r.Line)):], func(t Ticket) bool { return !t.Shared() })`,
 		},
 	}
 }

@@ -37,14 +37,16 @@ type Holding struct {
 // Holders returns how many of the first tickets hold: in a row of permits, as many as there are permits; otherwise all readers before the
 // first writer, or the first ticket alone if it is a writer's.
 func (r *Row) Holders() int {
-	n := 1
-	if r.Permits > 0 {
-		for n = int(r.Permits); n < len(r.Stays) && r.Stays[n] <= r.Kept; n++ { // SetPermits made them fewer: these hold on
+	if r.Permits == 0 {
+		writer := slices.IndexFunc(r.Line, func(t Ticket) bool { return !t.Shared() })
+		if writer < 0 {
+			return len(r.Line)
 		}
-	} else if readers := slices.IndexFunc(r.Line, func(t Ticket) bool { return !t.Shared() }); readers > 0 {
-		n = readers
-	} else if readers < 0 {
-		n = len(r.Line)
+		return max(writer, 1)
+	}
+	n := int(r.Permits)
+	for n < len(r.Stays) && r.Stays[n] <= r.Kept { // SetPermits made them fewer: these hold on
+		n++
 	}
 	return min(n, len(r.Line))
 }
