@@ -12,7 +12,7 @@ func TestRecovery_RefusesWrongPeriods(t *testing.T) {
 	const period = " at 'pointInTimeRecoverySpecification.recoveryPeriodInDays' failed to satisfy constraint: Member must have value "
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		engines.Only(t, engines.InProcess, "DynamoDB Local has no operations on backups")
-		tb := table{T: t, Client: e.Client(), engine: e, name: ptr(e.TableName(t))}
+		tb := newTable(t, e)
 		tb.createAs(func(*dynamodb.CreateTableInput) {})
 		for specification, text := range map[string]string{
 			`{"PointInTimeRecoveryEnabled":true,"RecoveryPeriodInDays":36}`: "1 validation error detected: Value '36'" + period + "less than or equal to 35",

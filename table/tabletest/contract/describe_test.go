@@ -3,6 +3,7 @@ package contract_test
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,18 +26,16 @@ type created struct {
 // creating makes a table on every engine, after change has had the request.
 func creating(t *testing.T, change func(in *dynamodb.CreateTableInput), f func(c created)) {
 	t.Helper()
-	inProcess(t, "", change, f)
+	engines.Run(t, func(t *testing.T, e *engines.Engine) { f(newTable(t, e).createAs(change)) })
 }
 
-// inProcess is creating on the in-process engine only, for the reason why.
+// inProcess is creating on the in-process engine only, for the reason why. It is midnight UTC there, in virtual time, and so the day does
+// not end during a test.
 func inProcess(t *testing.T, why string, change func(in *dynamodb.CreateTableInput), f func(c created)) {
 	t.Helper()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		if why != "" {
-			engines.Only(t, engines.InProcess, why)
-		}
-		tb := table{T: t, Client: e.Client(), engine: e, name: aws.String(e.TableName(t))}
-		f(tb.createAs(change))
+		engines.Only(t, engines.InProcess, why)
+		synctest.Test(t, func(t *testing.T) { f(newTable(t, e).createAs(change)) })
 	})
 }
 

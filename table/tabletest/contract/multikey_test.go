@@ -45,7 +45,7 @@ func definitions(pairs ...string) []types.AttributeDefinition {
 func onSeveral(t *testing.T, f func(tb table)) {
 	t.Helper()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		tb := table{T: t, Client: e.Client(), engine: e, name: aws.String(e.TableName(t))}
+		tb := newTable(t, e)
 		tb.create(&dynamodb.CreateTableInput{
 			TableName: tb.name, BillingMode: types.BillingModePayPerRequest, KeySchema: roles("sk"),
 			AttributeDefinitions: definitions("sk", "S", "h1", "S", "h2", "N", "r1", "S", "r2", "N", "r3", "B"),
@@ -86,7 +86,7 @@ func TestGlobalIndex_TakesFourAttributesInEachRole(t *testing.T) {
 	for _, schema := range []string{"a b", "a b; c", "a; b c", "a b c d; e f g h", "a sk; b c"} {
 		t.Run(schema, func(t *testing.T) {
 			engines.Run(t, func(t *testing.T, e *engines.Engine) {
-				tb := table{T: t, Client: e.Client(), engine: e, name: aws.String(e.TableName(t))}
+				tb := newTable(t, e)
 				defs := definitions("sk", "S")
 				for _, k := range roles(schema) {
 					if *k.AttributeName != "sk" {

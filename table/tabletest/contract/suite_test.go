@@ -49,11 +49,17 @@ type table struct {
 
 func (tb table) ctx() context.Context { return tb.Context() }
 
+// newTable names a table that the test has to create.
+func newTable(t *testing.T, e *engines.Engine) table {
+	t.Helper()
+	return table{T: t, Client: e.Client(), engine: e, name: aws.String(e.TableName(t))}
+}
+
 // onTable runs f on a new table on every engine.
 func onTable(t *testing.T, f func(tb table)) {
 	t.Helper()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		tb := table{T: t, Client: e.Client(), engine: e, name: aws.String(e.TableName(t))}
+		tb := newTable(t, e)
 		tb.create(createInput(*tb.name))
 		f(tb)
 	})

@@ -62,21 +62,19 @@ func TestThroughput_ChangesAreDated(t *testing.T) {
 		}{
 			{6, 6, true, false, 0}, {6, 7, true, false, 0}, {5, 5, false, true, 1}, {6, 4, true, true, 2}, {6, 5, true, false, 2}, {1, 5, false, true, 3},
 		} {
-			before := time.Now().Truncate(time.Millisecond)
-			c.update(&dynamodb.UpdateTableInput{ProvisionedThroughput: units(change.read, change.write)})
-			p := c.describe().ProvisionedThroughput
+			time.Sleep(time.Second) // each change has a date of its own
+			now := time.Now().UTC()
 			if change.up {
-				assert.False(c, p.LastIncreaseDateTime.Before(before), change)
-				increased = p.LastIncreaseDateTime
+				increased = &now
 			}
 			if change.down {
-				assert.False(c, p.LastDecreaseDateTime.Before(before), change)
-				decreased = p.LastDecreaseDateTime
+				decreased = &now
 			}
+			c.update(&dynamodb.UpdateTableInput{ProvisionedThroughput: units(change.read, change.write)})
 			assert.Equal(c, &types.ProvisionedThroughputDescription{
 				LastIncreaseDateTime: increased, LastDecreaseDateTime: decreased, NumberOfDecreasesToday: &change.decreases,
 				ReadCapacityUnits: &change.read, WriteCapacityUnits: &change.write,
-			}, p)
+			}, c.describe().ProvisionedThroughput, change)
 		}
 		c.update(&dynamodb.UpdateTableInput{BillingMode: types.BillingModePayPerRequest})
 		p := c.describe().ProvisionedThroughput
