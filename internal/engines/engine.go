@@ -44,8 +44,8 @@ func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.NewFromConfig(e.config, optFns...)
 }
 
-// TableName returns a valid table name that nothing else uses. If the test creates a table with that name, it is
-// deleted when t ends.
+// TableName returns a valid table name that nothing else uses. The tables that the test creates with that name, or with names that
+// continue it after a hyphen, are deleted when t ends. The test fails if that is not possible.
 func (e *Engine) TableName(t testing.TB) string {
 	t.Helper()
 	name := uniqueName(t.Name())
@@ -53,12 +53,45 @@ func (e *Engine) TableName(t testing.TB) string {
 		// The test's own context is cancelled by now.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_, err := e.Client().DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
-		if missing := (*types.ResourceNotFoundException)(nil); err != nil && !errors.As(err, &missing) {
-			t.Logf("engines: delete table %s: %v", name, err)
+		if err := e.deleteTables(ctx, name); err != nil {
+			t.Errorf("engines: delete table %s: %v", name, err)
 		}
 	})
 	return name
+}
+
+// deleteTables deletes the table and those whose names continue its name after a hyphen.
+func (e *Engine) deleteTables(ctx context.Context, name string) error {
+	client := e.Client()
+	for next := name; next == name || strings.HasPrefix(next, name+"-"); {
+		if err := deleteTable(ctx, client, next); err != nil {
+			return err
+		}
+		following, err := client.ListTables(ctx, &dynamodb.ListTablesInput{ExclusiveStartTableName: &next, Limit: aws.Int32(1)})
+		if err != nil || len(following.TableNames) == 0 {
+			return err
+		}
+		next = following.TableNames[0]
+	}
+	return nil
+}
+
+// deleteTable deletes a table if it exists. It waits while the table is created or changed.
+func deleteTable(ctx context.Context, client *dynamodb.Client, name string) error {
+	for {
+		_, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
+		if missing := (*types.ResourceNotFoundException)(nil); errors.As(err, &missing) {
+			return nil
+		}
+		if busy := (*types.ResourceInUseException)(nil); !errors.As(err, &busy) {
+			return err
+		}
+		select {
+		case <-time.After(untilNext):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // uniqueName replaces the characters of a test's name that a table name cannot have, and appends 64 random bits. The result has at most

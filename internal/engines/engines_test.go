@@ -3,6 +3,7 @@ package engines
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,24 +119,66 @@ func TestStartKept_FindsTheTablesOfBefore(t *testing.T) {
 	}
 }
 
+// Also those of the second table of a test, which has the name of the first and an ending.
 func TestTableName_IsFreeWhenTheTestEnds(t *testing.T) {
 	Run(t, func(t *testing.T, e *Engine) {
-		var name string
+		var names []string
 		t.Run("creates", func(t *testing.T) {
-			name = e.TableName(t)
-			_, err := e.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
-				TableName:            &name,
-				BillingMode:          types.BillingModePayPerRequest,
-				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
-				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
-			})
-			require.NoError(t, err)
+			name := e.TableName(t)
+			for _, name := range []string{name, name + "-2", name + "-other"} {
+				_, err := e.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
+					TableName:            &name,
+					BillingMode:          types.BillingModePayPerRequest,
+					KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+					AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+				})
+				require.NoError(t, err)
+				names = append(names, name)
+			}
 		})
-		_, err := e.Client().DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &name})
-		var missing *types.ResourceNotFoundException
-		require.ErrorAs(t, err, &missing)
+		for _, name := range names {
+			_, err := e.Client().DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &name})
+			var missing *types.ResourceNotFoundException
+			require.ErrorAs(t, err, &missing, name)
+		}
 	})
 }
+
+// So no test leaves a table behind unnoticed.
+func TestTableName_FailsTheTestWhoseTableCannotBeDeleted(t *testing.T) {
+	Run(t, func(t *testing.T, e *Engine) {
+		watched := &watchedTest{TB: t}
+		name := e.TableName(watched)
+		protect := func(protected bool) {
+			_, err := e.Client().UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: &protected})
+			require.NoError(t, err)
+		}
+		_, err := e.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName:                 &name,
+			BillingMode:               types.BillingModePayPerRequest,
+			DeletionProtectionEnabled: aws.Bool(true),
+			KeySchema:                 []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+			AttributeDefinitions:      []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+		})
+		require.NoError(t, err)
+		watched.end()
+		assert.Contains(t, watched.failure, name)
+		protect(false)
+		watched.failure = ""
+		watched.end()
+		assert.Empty(t, watched.failure)
+	})
+}
+
+// watchedTest is a test whose end and failure another test watches.
+type watchedTest struct {
+	testing.TB
+	end     func()
+	failure string
+}
+
+func (w *watchedTest) Cleanup(f func())                  { w.end = f }
+func (w *watchedTest) Errorf(format string, args ...any) { w.failure = fmt.Sprintf(format, args...) }
 
 func TestOnly_SkipsOtherEngines(t *testing.T) {
 	var ran []string

@@ -70,8 +70,6 @@ func TestCreateTable_RefusesBadRequests(t *testing.T) {
 				err := tb.raw("CreateTable", `{"TableName":"TABLE-2",`+tc.body+`}`)
 				if tb.local() && tc.local == "-" {
 					require.NoError(tb, err) // it takes that
-					_, err = tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: ptr(*tb.name + "-2")})
-					require.NoError(tb, err)
 					return
 				}
 				tb.exactly(err, "ValidationException", tc.service, tc.local)
@@ -94,7 +92,7 @@ func TestUpdateTable_RefusesBadRequests(t *testing.T) {
 	for _, tc := range []struct{ name, body, service, local string }{
 		{"nothing to do", ``, nothing, "Nothing to update"},
 		{"no index updates", `,"GlobalSecondaryIndexUpdates":[]`, nothing, "-"},
-		{"no index updates beside a change", `,"GlobalSecondaryIndexUpdates":[],"DeletionProtectionEnabled":true`, invalidParameter + "List of GlobalSecondaryIndexUpdates is empty", "-"},
+		{"no index updates beside a setting", `,"GlobalSecondaryIndexUpdates":[],"DeletionProtectionEnabled":false`, invalidParameter + "List of GlobalSecondaryIndexUpdates is empty", "-"},
 		{"an update of no kind", `,"GlobalSecondaryIndexUpdates":[{}]`, invalidParameter + "One of " + oneOf, "-"},
 		{"an update of two kinds", `,"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"gsi"},"Update":{"IndexName":"gsi"}}]`, invalidParameter + "Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object", "-"},
 		{"an update of an index to no warm throughput", `,"TableClass":"STANDARD","GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"ghost","WarmThroughput":{}}}]`, invalidParameter + "WarmThroughput must have at least one of ReadUnitsPerSecond or WriteUnitsPerSecond specified for index: ghost", "-"},
