@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,6 +51,29 @@ func TestUniqueName_IsALegalTableName(t *testing.T) {
 	assert.NotEqual(t, a, b)
 	for _, n := range []string{a, b} {
 		assert.Regexp(t, `^[a-zA-Z0-9_.-]{3,80}$`, n)
+	}
+}
+
+// A program's tests reach a local engine whatever the developer has set for AWS.
+func TestMain_LeavesOutTheDevelopersSettings(t *testing.T) {
+	const inside = "MORTISE_TEST_DEVELOPER"
+	if os.Getenv(inside) != "" {
+		client, err := Target{Endpoint: "http://127.0.0.1:8000"}.Client(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, aws.RetryModeStandard, client.Options().RetryMode)
+		assert.Equal(t, "us-east-1", client.Options().Region)
+		return
+	}
+	config := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(config, []byte("[default]\nregion = eu-west-1\nretry_mode = adaptive\n"), 0o600))
+	for _, setting := range []string{
+		"AWS_PROFILE=none", "AWS_REGION=eu-west-1", "AWS_RETRY_MODE=adaptive", "AWS_CA_BUNDLE=/none", "AWS_USE_FIPS_ENDPOINT=true",
+		"AWS_CONFIG_FILE=" + config,
+	} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), inside+"=1", "MORTISE_ENGINE=", setting)
+		out, err := cmd.CombinedOutput()
+		assert.NoError(t, err, "%s: %s", setting, out)
 	}
 }
 

@@ -41,7 +41,16 @@ type running struct {
 
 // Main runs the tests of a binary and stops what Run started. If tests are verbose, it prints how many contract tests
 // ran on each engine. It returns the exit code.
+//
+// The developer's settings of AWS are left out of the environment, unless the tests run on AWS: a profile that needs a login, an
+// endpoint or a mode of retries would change the tests of programs that read them.
 func Main(m *testing.M) int {
+	if names, _, err := selection(os.Getenv("MORTISE_ENGINE")); err == nil && !slices.Contains(names, AWS) { // Run reports the error
+		if err := leaveOutAWS(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	code := m.Run()
 	shared.close()
 	if testing.Verbose() {
@@ -50,6 +59,20 @@ func Main(m *testing.M) int {
 		}
 	}
 	return code
+}
+
+// leaveOutAWS removes all settings of the SDK from the environment of this process and of those that it starts.
+func leaveOutAWS() error {
+	var errs []error
+	for _, setting := range os.Environ() {
+		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "AWS_") {
+			errs = append(errs, os.Unsetenv(name))
+		}
+	}
+	for _, file := range []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"} {
+		errs = append(errs, os.Setenv(file, os.DevNull))
+	}
+	return errors.Join(append(errs, os.Setenv("AWS_EC2_METADATA_DISABLED", "true"))...)
 }
 
 // Run runs f as a subtest on every selected engine. The in-process engine is new for each call. The others are
