@@ -46,7 +46,7 @@ type outcome struct {
 // start runs the program in this process, without frozen workers unless args ask for them. watch may be nil.
 func start(ctx context.Context, t *testing.T, args string, watch func(tally)) outcome {
 	t.Helper()
-	o, err := parseOptions(strings.Fields("-stall 0 "+args), nil)
+	o, err := parseOptions(words("-stall 0 "+args), nil)
 	require.NoError(t, err)
 	var stdout, stderr bytes.Buffer
 	a := newApp(o, &stdout, &stderr)
@@ -55,6 +55,18 @@ func start(ctx context.Context, t *testing.T, args string, watch func(tally)) ou
 	a.watch = watch
 	return finished(t, exitCode(ctx, a.run(ctx, a.job), &stderr), &stdout, &stderr)
 }
+
+// words splits arguments at spaces, except for those within a word.
+func words(args string) []string {
+	list := strings.Fields(args)
+	for i, w := range list {
+		list[i] = strings.ReplaceAll(w, "\x00", " ")
+	}
+	return list
+}
+
+// word makes one word of a name, which may have spaces: the directory for temporary files can.
+func word(name string) string { return strings.ReplaceAll(name, " ", "\x00") }
 
 func finished(t *testing.T, code int, stdout, stderr *bytes.Buffer) outcome {
 	t.Helper()
@@ -161,7 +173,7 @@ func TestFreeze_LateWritesAreRefused(t *testing.T) {
 func TestFreeze_MayHaveMoreWorkersThanOrders(t *testing.T) {
 	file, total := writeOrders(t, 2)
 	synctest.Test(t, func(t *testing.T) {
-		out := start(t.Context(), t, "-json -workers 5 -stall 5 -orders "+file, nil)
+		out := start(t.Context(), t, "-json -workers 5 -stall 5 -orders "+word(file), nil)
 		requireSound(t, out, 2, total)
 		assert.EqualValues(t, 2, out.result.StaleWritesRefused)
 	})
@@ -229,7 +241,7 @@ func TestRun_NamesAMissingFile(t *testing.T) {
 func TestTable_WithOtherKeysIsRefused(t *testing.T) {
 	e, url := listen(t)
 	file, total := writeOrders(t, 3)
-	requireSound(t, start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil), 3, total)
+	requireSound(t, start(t.Context(), t, "-json -orders "+word(file)+" -endpoint "+url, nil), 3, total)
 	// A door of its own, since requests that the first run gave up may still arrive.
 	var mu sync.Mutex
 	var operations []string
@@ -242,7 +254,7 @@ func TestTable_WithOtherKeysIsRefused(t *testing.T) {
 	}))
 	defer door.Close()
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), strings.Fields("-pk PartKey -sk SortKey -orders "+file+" -endpoint "+door.URL), nil, &stdout, &stderr)
+	code := run(t.Context(), words("-pk PartKey -sk SortKey -orders "+word(file)+" -endpoint "+door.URL), nil, &stdout, &stderr)
 	assert.Equal(t, exitFailure, code)
 	assert.Contains(t, stderr.String(), "the schema wants PartKey:S, SortKey:S")
 	assert.Equal(t, 1, strings.Count(stderr.String(), "\n"))
@@ -296,7 +308,7 @@ func TestRun_TellsThatCredentialsAreMissing(t *testing.T) {
 	// An endpoint on this machine needs none.
 	file, total := writeOrders(t, 3)
 	_, url := listen(t)
-	requireSound(t, start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil), 3, total)
+	requireSound(t, start(t.Context(), t, "-json -orders "+word(file)+" -endpoint "+url, nil), 3, total)
 }
 
 // kill kills the process that a tally came from, without any warning.
@@ -369,7 +381,7 @@ func TestRun_IsResumedAfterAnInterrupt(t *testing.T) {
 			t.Parallel()
 			_, url := listen(t)
 			file, total := writeOrders(t, 20)
-			args := "-json -workers 2 " + args + "-orders " + file + " -endpoint " + url
+			args := "-json -workers 2 " + args + "-orders " + word(file) + " -endpoint " + url
 			ctx, cancel := context.WithCancel(t.Context())
 			out := start(ctx, t, args+" -stall 2", func(tally) { cancel() })
 			assert.Equal(t, exitInterrupted, out.code)
@@ -394,12 +406,13 @@ func TestBatch_IsSharedByTwoPrograms(t *testing.T) {
 	t.Parallel()
 	_, url := listen(t)
 	file, total := writeOrders(t, 40)
-	args := "-json -workers 2 -orders " + file + " -endpoint " + url
+	args := "-json -workers 2 -orders " + word(file) + " -endpoint " + url
 	var outs [2]outcome
 	var both sync.WaitGroup
 	begun, joined := make(chan struct{}), make(chan struct{})
 	var begin, join sync.Once
 	both.Go(func() {
+		defer begin.Do(func() { close(begun) }) // if it has failed
 		outs[0] = start(t.Context(), t, args, func(tally) {
 			begin.Do(func() {
 				close(begun)
@@ -408,7 +421,10 @@ func TestBatch_IsSharedByTwoPrograms(t *testing.T) {
 		})
 	})
 	<-begun
-	outs[1] = start(t.Context(), t, args, func(tally) { join.Do(func() { close(joined) }) })
+	both.Go(func() {
+		defer join.Do(func() { close(joined) }) // if it has failed
+		outs[1] = start(t.Context(), t, args, func(tally) { join.Do(func() { close(joined) }) })
+	})
 	both.Wait()
 	for i, kind := range []string{"-1 (new)", "-1 (resumed"} {
 		requireSound(t, outs[i], 40, total)

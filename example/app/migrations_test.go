@@ -97,7 +97,7 @@ func TestIndexOrders_WritesWhatTheEntityWrites(t *testing.T) {
 func TestMigrations_TakeOverATableOfBefore(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		file, total := writeOrders(t, 30)
-		o, err := parseOptions(strings.Fields("-json -stall 0 -table "+e.TableName(t)+" -orders "+file+" "+at(t, e)), nil)
+		o, err := parseOptions(words("-json -stall 0 -table "+e.TableName(t)+" -orders "+word(file)+" "+at(t, e)), nil)
 		require.NoError(t, err)
 		var stdout, stderr bytes.Buffer
 		a := newApp(o, &stdout, &stderr)
@@ -165,13 +165,13 @@ func TestCatalogue_FollowsTheDefinitions(t *testing.T) {
 func TestMigrations_ReportAnIndexDroppedByHand(t *testing.T) {
 	e, url := listen(t)
 	file, total := writeOrders(t, 3)
-	requireSound(t, start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil), 3, total)
+	requireSound(t, start(t.Context(), t, "-json -orders "+word(file)+" -endpoint "+url, nil), 3, total)
 	name, index := "mortise-example", customerIndex
 	_, err := e.Client().UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: &name, GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
 		{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: &index}},
 	}})
 	require.NoError(t, err)
-	out := start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil)
+	out := start(t.Context(), t, "-json -orders "+word(file)+" -endpoint "+url, nil)
 	assert.Equal(t, exitFailure, out.code)
 	assert.Contains(t, out.stderr, "missing: index gsi2")
 }
@@ -180,7 +180,7 @@ func TestMigrations_ReportAnIndexDroppedByHand(t *testing.T) {
 func migrate(t *testing.T, args string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), strings.Fields(args), strings.NewReader(""), &stdout, &stderr)
+	code := run(t.Context(), words(args), strings.NewReader(""), &stdout, &stderr)
 	return outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
@@ -197,10 +197,10 @@ func TestMigrate_RunsItsSubcommands(t *testing.T) {
 		{at + " migrate up --to 2_customer_index", "applied: 1_pending_index, 2_customer_index", "applied id=1_pending_index", 0},
 		{at + " -json migrate validate", `"valid": true`, "", 0},
 		{"migrate up " + at, "applied: 3_orders_by_customer, catalogue", "3_orders_by_customer orders: ", 0},
-		{"-json -stall 0 -orders " + file + " " + at, `"orders":5`, "", 0},
+		{"-json -stall 0 -orders " + word(file) + " " + at, `"orders":5`, "", 0},
 		{"migrate down " + at + " -json", `"id": "3_orders_by_customer"`, " 5 changed", 0},
 		{"migrate status " + at, "taken back", "", 0},
-		{"-json -stall 0 -orders " + file + " " + at, `"orders":5`, "migrated: 3_orders_by_customer, put all orders into the index", 0},
+		{"-json -stall 0 -orders " + word(file) + " " + at, `"orders":5`, "migrated: 3_orders_by_customer, put all orders into the index", 0},
 		{"migrate down --to 9_none " + at, "", `no migration "9_none"`, exitFailure},
 		{"migrate repair " + at, "nothing to repair", "", 0},
 	} {
@@ -260,9 +260,9 @@ func TestKeptTable_IsFoundByTheNextStart(t *testing.T) {
 	}
 	engines.Run(t, func(t *testing.T, _ *engines.Engine) {
 		engines.Only(t, engines.DynamoDBLocal, "the in-process engine keeps nothing")
-		at := " -data " + filepath.Join(t.TempDir(), "kept")
+		at := " -data " + word(filepath.Join(t.TempDir(), "kept"))
 		file, total := writeOrders(t, 5)
-		requireSound(t, start(t.Context(), t, "-json -processes 2 -orders "+file+at, nil), 5, total)
+		requireSound(t, start(t.Context(), t, "-json -processes 2 -orders "+word(file)+at, nil), 5, total)
 		out := migrate(t, "migrate down"+at)
 		require.Zero(t, out.code, out.stderr)
 		assert.Contains(t, out.stderr, "kept in ")

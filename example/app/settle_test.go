@@ -34,10 +34,10 @@ func on(t *testing.T, e *engines.Engine, file, args string) outcome {
 	t.Helper()
 	in, err := openInput(file, nil)
 	require.NoError(t, err)
-	args += " -json -orders " + file + " -table " + e.TableName(t) + " " + at(t, e)
+	args += " -json -orders " + word(file) + " -table " + e.TableName(t) + " " + at(t, e)
 	out := start(t.Context(), t, args, nil)
 	requireSound(t, out, len(in.Orders), in.Total)
-	o, err := parseOptions(strings.Fields(args), nil)
+	o, err := parseOptions(words(args), nil)
 	require.NoError(t, err)
 	s, err := openStore(e.Client(), o.tableName, o.scheme)
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestFreeze_LateWriteIsExplainedInThreeLines(t *testing.T) {
 	file, total := writeOrders(t, 3)
 	synctest.Test(t, func(t *testing.T) {
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), strings.Fields("-json -orders "+file), nil, &stdout, &stderr) // one worker freezes by default
+		code := run(t.Context(), words("-json -orders "+word(file)), nil, &stdout, &stderr) // one worker freezes by default
 		out := finished(t, code, &stdout, &stderr)
 		requireSound(t, out, 3, total)
 		assert.EqualValues(t, 1, out.result.StaleWritesRefused)
@@ -238,7 +238,7 @@ When the lease had ended, worker w\d got the lock \(fence \d+\) and settled the 
 Then frozen-1 woke up and tried to write its result\. DynamoDB refused the write, since the lock's row no longer named frozen-1\. The order was settled once\.\n$`, out.stderr)
 
 		stderr.Reset()
-		require.Zero(t, run(t.Context(), strings.Fields("-stall 0 -orders "+file), nil, &stdout, &stderr))
+		require.Zero(t, run(t.Context(), words("-stall 0 -orders "+word(file)), nil, &stdout, &stderr))
 		assert.NotContains(t, stderr.String(), "frozen")
 	})
 }
