@@ -184,6 +184,14 @@ func migrate(t *testing.T, args string) outcome {
 	return outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
+// setHome names the directory that a table is kept in or below. Without -endpoint, the program needs one.
+func setHome(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME"} {
+		t.Setenv(name, "/var/cache/x")
+	}
+}
+
 func TestMigrate_RunsItsSubcommands(t *testing.T) {
 	_, url := listen(t)
 	file, _ := writeOrders(t, 5)
@@ -213,6 +221,7 @@ func TestMigrate_RunsItsSubcommands(t *testing.T) {
 
 // Help and mistakes need no table.
 func TestMigrate_NeedsNoTableToExplain(t *testing.T) {
+	setHome(t)
 	for args, want := range map[string]struct {
 		code int
 		text string
@@ -237,13 +246,12 @@ func TestMigrate_NeedsNoTableToExplain(t *testing.T) {
 }
 
 func TestSplitArgs_LeavesTheSubcommandItsOwn(t *testing.T) {
+	setHome(t)
 	o, err := parseOptions(strings.Fields("-prefix a/ migrate --to -aws=false -x -table=shop 1_a --json -pk p -- -sk s"), nil)
 	require.NoError(t, err)
 	assert.Equal(t, strings.Fields("--to -x 1_a --json -- -sk s"), o.command)
 	assert.Equal(t, []string{"shop", "p", "sk", "a/"}, []string{o.tableName, o.scheme.PK, o.scheme.SK, o.scheme.Prefix})
 
-	t.Setenv("XDG_CACHE_HOME", "/var/cache/x")
-	t.Setenv("HOME", "/var/cache/x")
 	o, err = parseOptions([]string{"migrate"}, nil)
 	require.NoError(t, err)
 	assert.Empty(t, o.command)
