@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,10 +99,33 @@ func TestStart_ReportsWhatAFailedProcessPrinted(t *testing.T) {
 	assert.ErrorContains(t, err, "jarfile")
 }
 
+// Another process took the port after it was chosen, perhaps for a DynamoDB Local too. It answers until ours has noticed and ended.
+func TestAwaitAnswer_RefusesTheAnswersOfAnotherProcess(t *testing.T) {
+	l := &Local{origin: "http://ours.invalid", log: &logBuffer{}, exited: make(chan struct{})}
+	answers := 0
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if answers++; answers == 3 {
+			_, _ = io.WriteString(l.log, "java.io.IOException: Failed to bind\n") // a buffer never fails
+			close(l.exited)
+		}
+		_, err := io.WriteString(w, `{"TableNames":[]}`)
+		assert.NoError(t, err)
+	}))
+	defer other.Close()
+	l.URL = other.URL
+	require.ErrorIs(t, l.awaitAnswer(t.Context()), errPortTaken)
+}
+
+// The directory of the installation may have any name, and the developer any locale.
 func TestStop_EndsTheProcess(t *testing.T) {
+	t.Setenv("LC_ALL", "C")
+	root, err := moduleRoot()
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "Größe 1")
+	require.NoError(t, os.Symlink(filepath.Join(root, "internal", "engines"), dir))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	l, err := Start(ctx, "")
+	l, err := Start(ctx, dir)
 	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}

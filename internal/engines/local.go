@@ -3,6 +3,7 @@ package engines
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -15,8 +16,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/cenkalti/backoff/v4"
 )
 
@@ -40,6 +43,7 @@ type Local struct {
 	// URL is the endpoint, on a loopback address.
 	URL string
 
+	origin string // which only this process lets read its answers
 	log    *logBuffer
 	end    func() // asks the process to end
 	kill   func()
@@ -129,12 +133,13 @@ func startOnce(ctx context.Context, java, jar, data string, apart bool) (*Local,
 	if !apart {
 		compilers = 1 // the others cost more time than they save in tests: a third of all that DynamoDB Local uses
 	}
+	origin := "http://" + rand.Text() + ".invalid"
 	cmd := exec.Command(java,
 		"-XX:TieredStopAtLevel="+strconv.Itoa(compilers), "-XX:+UseSerialGC", "-Xmx1g",
 		"-Djava.net.preferIPv4Stack=true",
 		"-Djava.library.path="+filepath.Join(filepath.Dir(jar), "DynamoDBLocal_lib"),
 		"-jar", jar,
-		"-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
+		"-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port), "-cors", origin)
 	if data == "" {
 		cmd.Args = append(cmd.Args, "-inMemory")
 	} else {
@@ -142,10 +147,13 @@ func startOnce(ctx context.Context, java, jar, data string, apart bool) (*Local,
 	}
 	l := &Local{
 		URL:    "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		origin: origin,
 		log:    &logBuffer{},
 		exited: make(chan struct{}),
 	}
 	cmd.Dir = filepath.Dir(jar)
+	// In the locale C, Java opens no file whose path has other letters than those of ASCII. In others, it may translate its messages.
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
 	cmd.Stdout, cmd.Stderr = l.log, l.log
 	if apart {
 		ApartFromTerminal(cmd)
@@ -170,9 +178,13 @@ func startOnce(ctx context.Context, java, jar, data string, apart bool) (*Local,
 	return l, nil
 }
 
-// awaitAnswer polls until the process serves requests.
+// awaitAnswer polls until the process serves requests. Another process may have taken the port: then that one answers, and ours ends.
+// Only ours knows the origin.
 func (l *Local) awaitAnswer(ctx context.Context) error {
-	client := dynamodb.NewFromConfig(l.Config(), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+	client := dynamodb.NewFromConfig(l.Config(), func(o *dynamodb.Options) {
+		o.RetryMaxAttempts = 1
+		o.APIOptions = append(o.APIOptions, smithyhttp.SetHeaderValue("Origin", l.origin))
+	})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -183,18 +195,14 @@ func (l *Local) awaitAnswer(ctx context.Context) error {
 		}
 	}()
 
-	answers := 0
 	poll := func() error {
-		// Our process prints this line before it binds its port. Until then, an answer would come from another process.
-		if !strings.Contains(l.log.String(), "Initializing DynamoDB Local") {
-			return errors.New("no sign of life")
-		}
-		if _, err := client.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}); err != nil {
+		out, err := client.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)})
+		if err != nil {
 			return err
 		}
-		// If another process has taken the port, it answers, and ours needs a moment to end. So one answer is not enough.
-		if answers++; answers < 2 {
-			return errors.New("answered once")
+		answer, ok := middleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response)
+		if !ok || answer.Header.Get("Access-Control-Allow-Origin") != l.origin {
+			return errors.New("another process has answered")
 		}
 		return nil
 	}
