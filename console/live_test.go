@@ -437,8 +437,9 @@ func TestSessions_AWrongClockOfTheViewerShowsNobodyAsDead(t *testing.T) {
 			w.hold(lock.Name("a"), "first")
 			page, one := w.open("sessions"), w.open("lock&name=a")
 			time.Sleep(time.Minute)
-			assert.Contains(w, page.last(), "alive, its lease ends in 1")
-			assert.Contains(w, one.last(), "alive, its lease ends in 1")
+			const alive = `alive, its lease ends in \d+ s ` // how many depends on when the page has looked
+			assert.Regexp(w, alive, page.last())
+			assert.Regexp(w, alive, one.last())
 		}, indexed, func(w *world) {
 			var err error
 			w.config.Table, err = table.Open(w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = w.eyes }), w.schema,
