@@ -14,6 +14,12 @@ type entry struct {
 	number  int // in the order in which operations began
 }
 
+// written is a value that an operation has written into a row.
+type written struct {
+	workload, row string
+	value         int64
+}
+
 // ledger holds what all workers have reported. It is safe for concurrent use, and grows by some 300 bytes per
 // operation.
 type ledger struct {
@@ -23,12 +29,13 @@ type ledger struct {
 	idle       map[string]int // by workload
 	violations []Violation
 
-	latest   map[string]*entry // by lock: the acknowledged operation that began last
-	overlaps map[string]int    // by workload
+	latest map[string]*entry // by lock: the acknowledged operation that began last
+	wrote  map[written]bool  // by acknowledged operations
+	twice  map[string]int    // by workload: acknowledged operations that have written what another had
 }
 
 func newLedger() *ledger {
-	return &ledger{byOp: map[string]*entry{}, idle: map[string]int{}, latest: map[string]*entry{}, overlaps: map[string]int{}}
+	return &ledger{byOp: map[string]*entry{}, idle: map[string]int{}, latest: map[string]*entry{}, wrote: map[written]bool{}, twice: map[string]int{}}
 }
 
 // take reads a line of a worker. long is the operation that has begun, if it is a long one.
@@ -68,24 +75,21 @@ func (g *ledger) take(line []byte) (long string, err error) {
 	return "", nil
 }
 
-// end counts an operation that began before one of another holder of its lock, and ended after it. It was stale, or
-// its answer came late.
+// end records what an acknowledged operation has written.
 func (g *ledger) end(e *entry) {
 	if e.outcome != acknowledged {
 		return
 	}
-	overlaps := false
-	for _, h := range e.Held {
-		last := g.latest[h.Lock]
-		switch {
-		case last == nil || last.number < e.number:
-			g.latest[h.Lock] = e
-		case last.Lease != e.Lease:
-			overlaps = true
+	if w := (written{e.Workload, e.Row, e.Value}); w.value != 0 {
+		if g.wrote[w] {
+			g.twice[w.workload]++
 		}
+		g.wrote[w] = true
 	}
-	if overlaps {
-		g.overlaps[e.Workload]++
+	for _, h := range e.Held {
+		if last := g.latest[h.Lock]; last == nil || last.number < e.number {
+			g.latest[h.Lock] = e
+		}
 	}
 }
 
@@ -125,7 +129,7 @@ func (g *ledger) tallies(names []string) []Tally {
 	defer g.mu.Unlock()
 	at, list := map[string]*Tally{}, make([]Tally, len(names))
 	for i, name := range names {
-		list[i] = Tally{Workload: name, Idle: g.idle[name], Overlaps: g.overlaps[name]}
+		list[i] = Tally{Workload: name, Idle: g.idle[name], Twice: g.twice[name]}
 		at[name] = &list[i]
 	}
 	for _, e := range g.inOrder {

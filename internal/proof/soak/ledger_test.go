@@ -33,29 +33,36 @@ func TestLedger_RefusesWhatNoWorkerSays(t *testing.T) {
 	assert.Equal(t, []Tally{{Workload: "set", Operations: 2, Unknown: 2}}, g.tallies([]string{"set"}))
 }
 
-// The control depends on writes that ended after a write of another holder.
-func TestLedger_CountsOverlaps(t *testing.T) {
+// The control ends when an update is lost for certain: two acknowledged writes have the same place.
+func TestLedger_CountsWhatIsWrittenTwice(t *testing.T) {
 	g := newLedger()
-	say := func(format string, args ...any) {
-		_, err := g.take(fmt.Appendf(nil, format, args...))
-		require.NoError(t, err)
+	for i, o := range []struct {
+		workload, row string
+		place         int
+		outcome       outcome
+	}{
+		{"set", "set 0", 1, acknowledged},
+		{"set", "set 1", 1, acknowledged}, // another row
+		{"counter", "set 0", 1, acknowledged},
+		{"set", "set 0", 2, refused},
+		{"set", "set 0", 2, unknown},
+		{"set", "set 0", 2, acknowledged}, // the first to be sure of
+		{"bank", "BANK", 0, acknowledged}, // has no places
+		{"bank", "BANK", 0, acknowledged},
+		{"set", "set 0", 1, acknowledged}, // began before it was written by the first
+	} {
+		for _, line := range []string{
+			fmt.Sprintf(`{"kind":"begun","operation":{"op":"%d","workload":%q,"row":%q,"value":%d}}`, i, o.workload, o.row, o.place),
+			fmt.Sprintf(`{"kind":"ended","op":"%d","outcome":%q}`, i, o.outcome),
+		} {
+			_, err := g.take([]byte(line))
+			require.NoError(t, err)
+		}
 	}
-	begin := func(op, lease string) {
-		say(`{"kind":"begun","operation":{"op":%q,"workload":"set","lease":%q,"held":[{"lock":"other"},{"lock":"set 0"}]}}`, op, lease)
+	for i, want := range []int{1, 0, 0} {
+		tally := g.tallies([]string{"set", "counter", "bank"})[i]
+		assert.Equal(t, want, tally.Twice, tally.Workload)
 	}
-	end := func(op string, result outcome) { say(`{"kind":"ended","op":%q,"outcome":%q}`, op, result) }
-	for op, lease := range []string{"1", "1", "2", "3", "3"} {
-		begin(fmt.Sprint(op), lease)
-	}
-	end("2", acknowledged)
-	end("0", refused)
-	overlaps := func() int { return g.tallies([]string{"set"})[0].Overlaps }
-	assert.Zero(t, overlaps())
-	end("1", acknowledged)
-	assert.Equal(t, 1, overlaps(), "1 began before 2 and ended after it")
-	end("4", acknowledged)
-	end("3", acknowledged)
-	assert.Equal(t, 1, overlaps(), "3 and 4 were of one holder")
 }
 
 // A line of a worker arrives in one piece, however long an error is.

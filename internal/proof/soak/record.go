@@ -58,7 +58,7 @@ type operation struct {
 	Held     []holding `json:"held"`           // in the order of the targets
 	Long     bool      `json:"long,omitempty"` // it will take long, which is the moment for trouble
 
-	Value    int64     `json:"value,omitempty"`    // counter: what is written; every: the interval's start, epoch milliseconds
+	Value    int64     `json:"value,omitempty"`    // counter: what is written; set: the element's place, from 1; every: the interval's start, epoch milliseconds
 	Transfer *transfer `json:"transfer,omitempty"` // bank
 }
 

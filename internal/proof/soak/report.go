@@ -18,9 +18,9 @@ type Tally struct {
 	Unknown      int // without an answer, or of a process that died: applied or not
 	Idle         int // rounds that failed before they had anything to write
 
-	// Overlaps is how many acknowledged writes began before a write of another holder of the lock, and were
-	// acknowledged after it. With the guard they had been applied before. In the control most of them had not.
-	Overlaps int
+	// Twice is how many acknowledged writes have written what another had: the same number of the counter, or an element in the same
+	// place of a set. One of the two is lost then. The guard makes that impossible.
+	Twice int
 }
 
 // Count is how often something has happened.
@@ -95,7 +95,7 @@ func (r *Report) Total() Tally {
 		sum.Refused += t.Refused
 		sum.Unknown += t.Unknown
 		sum.Idle += t.Idle
-		sum.Overlaps += t.Overlaps
+		sum.Twice += t.Twice
 	}
 	return sum
 }

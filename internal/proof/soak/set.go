@@ -39,6 +39,7 @@ func (l *lane) set(ctx context.Context) error {
 			return false, err
 		}
 		o := l.operation(name, l.lease(), lease)
+		o.Value = row.Page*pageSize + int64(len(row.Elements)) + 1
 		given, _, err := l.write(ctx, lease, o, l.maybe(), row.with(name, o.Op)...)
 		return given, err
 	})

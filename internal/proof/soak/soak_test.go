@@ -42,7 +42,7 @@ func supervise(endpoint string) int {
 func runUntil(ctx context.Context, config Config, enough func(*Report) bool) (*Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	config.Duration, config.Period = time.Minute, 100*time.Millisecond
+	config.Duration, config.Period = time.Hour, 100*time.Millisecond // only the limit of the tests ends a run that never gets there
 	config.Progress = func(r *Report) {
 		if enough(r) {
 			cancel()
@@ -81,13 +81,7 @@ func TestSoak_LosesNoGuardedWrites(t *testing.T) {
 		both.Go(func() {
 			config := config
 			config.Unguarded, config.untilOvertaken, config.spared = true, true, 2
-			// Writes also overlap where an answer was late, and nothing is lost.
-			for range 3 {
-				control, errControl = runUntil(t.Context(), config, func(r *Report) bool { return r.Workloads[0].Overlaps >= 2 })
-				if errControl != nil || control.Lost > 0 {
-					return
-				}
-			}
+			control, errControl = runUntil(t.Context(), config, func(r *Report) bool { return r.Workloads[0].Twice > 0 })
 		})
 		both.Wait()
 		require.NoError(t, errGuarded)
