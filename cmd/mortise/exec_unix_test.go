@@ -427,7 +427,7 @@ func TestExec_KilledHolderLeavesNothing(t *testing.T) {
 func TestExec_Nested(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		p := b.start("report --lease 4s --grace 1s",
-			`trap '' TERM; $MORTISE exec inner -- sh -c 'trap "" TERM; exec 9>$LIFE; echo $MORTISE_LOCK; while :; do sleep 1; done'`)
+			`trap '' TERM; "$MORTISE" exec inner -- sh -c 'trap "" TERM; exec 9>$LIFE; echo $MORTISE_LOCK; while :; do sleep 1; done'`)
 		require.Equal(b, "inner", p.line())
 		b.force(report)
 		code, _ := p.wait()
@@ -459,7 +459,7 @@ const put = `[{"Put": {"Item": {"pk": {"S": "a"}, "sk": {"S": "b"}, "n": {"N": "
 func TestWrite_CommitsOnlyWhileTheLockIsHeld(t *testing.T) {
 	onEngines(t, keys.Scheme{Type: "_t", Prefix: "shop/"}, func(b *bench) {
 		p := b.startWith([]string{"report", "--lease", "60s"},
-			`trap '' TERM; echo up; while read text; do echo "$text" | $MORTISE write -; echo $?; done`, envKeys+"TYPE=_t", envKeys+"PREFIX=shop/")
+			`trap '' TERM; echo up; while read text; do echo "$text" | "$MORTISE" write -; echo $?; done`, envKeys+"TYPE=_t", envKeys+"PREFIX=shop/")
 		require.Equal(b, "up", p.line())
 		send := func(old, n int) string {
 			p.say(strings.ReplaceAll(fmt.Sprintf(put, n, old), "\n", ""))
@@ -493,7 +493,7 @@ func TestWrite_CommitsOnlyWhileTheLockIsHeld(t *testing.T) {
 // Several commands run at once, and no more. All have to name the same number.
 func TestExec_Permits(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
-		script := `trap '' TERM; echo up; while read text; do echo "$text" | $MORTISE write -; echo $?; done`
+		script := `trap '' TERM; echo up; while read text; do echo "$text" | "$MORTISE" write -; echo $?; done`
 		first, second := b.start("report --permits 2 --lease 60s", script), b.start("report --permits 2 --lease 60s", script)
 		require.Equal(b, "up", first.line())
 		require.Equal(b, "up", second.line())
@@ -529,7 +529,7 @@ func TestExec_Demo(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self, "exec", "report", "--engine", "demo", "--", "sh", "-c",
-		`echo '`+strings.ReplaceAll(fmt.Sprintf(put, 1, 1), "\n", "")+`' | $MORTISE write - && $MORTISE collection a && $MORTISE show report`)
+		`echo '`+strings.ReplaceAll(fmt.Sprintf(put, 1, 1), "\n", "")+`' | "$MORTISE" write - && "$MORTISE" collection a && "$MORTISE" show report`)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), programEnv + "=1", "MORTISE=" + self}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))

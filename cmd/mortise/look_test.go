@@ -342,22 +342,22 @@ func TestSettings_FlagsEnvironmentFile(t *testing.T) {
 	bad := func(text string) string {
 		name := filepath.Join(t.TempDir(), "bad.json")
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
-		return "--scheme " + name
+		return envScheme + "=" + name
 	}
 	for _, tt := range []struct{ args, variable, want string }{
 		{"ls", "", "no table: name it with --table"},
 		{"ls --table x", "", "Name"},
 		{"ls --table app --engine ftp://a", "", "want aws, demo or a URL"},
 		{"ls --scheme none.json", "", "none.json"},
-		{"ls " + bad("x"), "", "invalid character"},
-		{"ls " + bad("{} {}"), "", "text after"},
-		{"ls " + bad(`{"table": "app"}}`), "", "text after"},
-		{"ls " + bad(`{"table": "app"}], "keys": {}`), "", "text after"},
-		{"ls " + bad(`{"tabel": "app"}`), "", `unknown field "tabel"`},
-		{"ls " + bad(`{"keys": {"pk": 5}}`), "", "pk"},
-		{"ls " + bad(`{"keys": {"PK": "a"}}`), "", "PK"},
-		{"ls " + bad(`{"lock": {"leese": "5s"}}`), "", "leese"},
-		{"ls " + bad(`{"table": "app", "indexes": [{"name": "a"}]}`), "", "Indexes[0].Name"},
+		{"ls", bad("x"), "invalid character"},
+		{"ls", bad("{} {}"), "text after"},
+		{"ls", bad(`{"table": "app"}}`), "text after"},
+		{"ls", bad(`{"table": "app"}], "keys": {}`), "text after"},
+		{"ls", bad(`{"tabel": "app"}`), `unknown field "tabel"`},
+		{"ls", bad(`{"keys": {"pk": 5}}`), "pk"},
+		{"ls", bad(`{"keys": {"PK": "a"}}`), "PK"},
+		{"ls", bad(`{"lock": {"leese": "5s"}}`), "leese"},
+		{"ls", bad(`{"table": "app", "indexes": [{"name": "a"}]}`), "Indexes[0].Name"},
 		{"ls --table app", envKeys + "PKK=a", "pkk"},
 		{"ls --table app", envLock + "_LEESE=5s", "MORTISE_LOCK_LEESE"},
 		{"ls --table app", envLock + "_LEASE=5", "MORTISE_LOCK_LEASE"},

@@ -92,7 +92,7 @@ func TestServe_ATableThatCannotHaveMigrations(t *testing.T) {
 	var stderr bytes.Buffer
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, strings.Fields("serve --engine demo --addr 127.0.0.1:0 --scheme "+name), nil, strings.NewReader(""), in, &stderr)
+		code <- run(ctx, []string{"serve", "--engine", "demo", "--addr", "127.0.0.1:0", "--scheme", name}, nil, strings.NewReader(""), in, &stderr)
 		_ = in.Close()
 	}()
 	url, err := bufio.NewReader(out).ReadString('\n')
