@@ -36,7 +36,9 @@ If the lock is lost
   If the holder is asked to give the lock up (mortise revoke) the command gets SIGTERM, and as long as it wants to end. The lock
   is held until then.
 
-Signals while it waits end the waiting. SIGTSTP (Ctrl-Z) stops command and program; a lock is lost that way when its lease ends.
+Signals while it waits end the waiting. A wait that ends without the lock leaves the line. If DynamoDB does not answer, that is
+tried for one second more, also beyond --wait. A place that is left behind is passed when its lease ends.
+SIGTSTP (Ctrl-Z) stops command and program; a lock is lost that way when its lease ends.
 
 Exit codes
   of the command; 128 + n where signal n has ended it, or the waiting

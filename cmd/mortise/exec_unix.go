@@ -111,10 +111,21 @@ func (x *execution) open(ctx context.Context, s settings) error {
 	if x.store, err = s.open(ctx, true); err != nil {
 		return err
 	}
-	if x.lease, err = x.lock(ctx); err != nil {
-		return errors.Join(err, x.store.close(ctx))
+	return x.enter(ctx)
+}
+
+// leaving bounds the time for leaving the line after a wait without success. A place that is left behind delays others by a lease at most.
+const leaving = time.Second
+
+// enter acquires the lock, or leaves the line.
+func (x *execution) enter(ctx context.Context) (err error) {
+	if x.lease, err = x.lock(ctx); err == nil {
+		return nil
 	}
-	return nil
+	if left := x.store.closeWithin(ctx, leaving); left != nil {
+		x.say("the place in the line could not be given up: others pass it when its lease ends: %s", x.explain(left))
+	}
+	return err
 }
 
 // lock acquires the lock, within --wait.

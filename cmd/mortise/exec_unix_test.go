@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -24,6 +26,8 @@ import (
 	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // process is the program in a process of its own.
@@ -215,6 +219,36 @@ func TestExec_ExitCodes(t *testing.T) {
 		assert.Equal(b, exitExec, b.run("exec a").code)
 		assert.Equal(b, exitExec, b.run("exec -- true").code)
 		b.waits(lock.Name("a"), 0)
+	})
+}
+
+// The network is cut while it waits: it ends with its bound, and does not wait for an answer to its leaving the line.
+func TestExec_WaitsNoLongerThanItsBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := tabletest.New(t)
+		tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		clients := make([]*lock.Client, 2)
+		for i := range clients {
+			clients[i], err = lock.New(tbl, lock.Config{Owner: "rival", Logger: slog.New(slog.DiscardHandler)})
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, clients[i].Close(context.Background())) }()
+		}
+		_, err = clients[0].Acquire(t.Context(), report)
+		require.NoError(t, err)
+		var stderr strings.Builder
+		wait := 3 * time.Second
+		c := &call{command: find("exec"), operands: []string{"report"}, maxWait: &wait, stderr: &stderr, width: func(any) (int, bool) { return 0, false }}
+		x := &execution{call: c, store: &store{table: tbl, locks: clients[1], end: func() error { return nil }}}
+		time.AfterFunc(time.Second, func() { engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour}) })
+		began := time.Now()
+		code, text := c.verdict(t.Context(), x.enter(t.Context()))
+		assert.LessOrEqual(t, time.Since(began), wait+leaving+200*time.Millisecond)
+		assert.Equal(t, exitNotAcquired, code)
+		assert.Contains(t, text, `report was not acquired: lock is held by "rival"`)
+		assert.Contains(t, stderr.String(), "the place in the line could not be given up")
+		engine.ClearFaults()
 	})
 }
 
