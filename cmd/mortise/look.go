@@ -310,8 +310,8 @@ func watchCommand() command {
 		name: "watch", operands: "[NAME…]", most: -1, json: true,
 		text: "show locks again and again: who holds, who waits, for how long",
 		more: "Without a NAME: all locks that are held, as ls lists them. With NAMEs it reads no more than these.\n" +
-			"On a terminal it draws one table over and over. Elsewhere it writes the table anew when it has changed; with --json one\n" +
-			"line per look. An interrupt ends it.\n\n" + sourceHelp,
+			"On a terminal it draws one table over and over. Elsewhere, and with TERM=dumb, it writes the table anew when it has changed;\n" +
+			"with --json one line per look. An interrupt ends it.\n\n" + sourceHelp,
 		flags: func(f *flag.FlagSet, c *call) {
 			sourceFlags(f, c)
 			f.DurationVar(&c.every, "every", 2*time.Second, "`DURATION` between two looks, at least 500ms")
@@ -368,9 +368,11 @@ func (c *call) watched(ctx context.Context, s *store) ([]lockDocument, error) {
 	return list, nil
 }
 
-// draw writes the locks. Text that does not go to a terminal is left out if only times have changed. It returns the new last.
+// draw writes the locks, on a terminal over the last text. Elsewhere it leaves the text out if only times have changed. It returns the
+// new last. If the reader has gone, it writes all the same: as for any program, that is the end.
 func (c *call) draw(s *store, list []lockDocument, last string) (string, error) {
 	width, terminal := c.width(c.stdout)
+	over := terminal && c.env("TERM") != "dumb" // such a terminal has no escape sequences
 	var b strings.Builder
 	switch {
 	case c.json:
@@ -379,14 +381,16 @@ func (c *call) draw(s *store, list []lockDocument, last string) (string, error) 
 		}
 	default:
 		state := fmt.Sprint(lines(list))
-		if state == last && !terminal {
+		if state == last && !over && !tty.Unread(c.stdout) {
 			return last, nil
 		}
 		last = state
-		if terminal {
+		if over {
 			b.WriteString("\x1b[H\x1b[2J")
 		}
-		tty.Say(&b, "%s  %s\n", s.table.Name(), s.now().Format(time.TimeOnly))
+		heading := tty.Grid{}
+		heading.Add(s.table.Name(), s.now().Format(time.TimeOnly))
+		heading.Write(&b, width)
 		s.drawLines(&b, width, list)
 	}
 	if _, err := io.WriteString(c.stdout, b.String()); err != nil {

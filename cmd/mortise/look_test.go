@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/cli/clitest"
+	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -231,6 +232,33 @@ func TestWatch_ShowsEachChange(t *testing.T) {
 		go func() { _, _ = io.Copy(io.Discard, text) }()
 		assert.Zero(b, <-ended)
 	})
+}
+
+// A terminal is drawn over, in lines that fit. One without escape sequences gets each change, and none of these.
+func TestWatch_OnATerminal(t *testing.T) {
+	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: strings.Repeat("long", 20)})
+	require.NoError(t, err)
+	s := &store{table: tbl}
+	for name, tt := range map[string]struct {
+		environ []string
+		drawn   bool
+	}{"xterm": {[]string{"TERM=xterm"}, true}, "none": {nil, true}, "dumb": {[]string{"TERM=dumb"}, false}} {
+		var stdout strings.Builder
+		c := &call{environ: tt.environ, stdout: &stdout, width: func(any) (int, bool) { return 20, true }}
+		last := ""
+		for _, list := range [][]lockDocument{{{Name: "report"}}, {{Name: "report"}}, {{Name: strings.Repeat("other", 20)}}} {
+			last, err = c.draw(s, list, last)
+			require.NoError(t, err)
+		}
+		const over = "\x1b[H\x1b[2J"
+		assert.Equal(t, map[bool]int{true: 3}[tt.drawn], strings.Count(stdout.String(), over), name)
+		text := strings.ReplaceAll(stdout.String(), over, "")
+		assert.NotContains(t, text, "\x1b", name)
+		assert.Equal(t, map[bool]int{true: 2, false: 1}[tt.drawn], strings.Count(text, "report"), name)
+		for line := range strings.Lines(text) {
+			assert.LessOrEqual(t, tty.Columns(strings.TrimSuffix(line, "\n")), 20, "%s: %q", name, line)
+		}
+	}
 }
 
 func TestForce_TakesWhatWasShown(t *testing.T) {
