@@ -375,13 +375,19 @@ func TestSettings_FlagsEnvironmentFile(t *testing.T) {
 	for _, tt := range []struct{ args, variable, want string }{
 		{"ls", "", "no table: name it with --table"},
 		{"ls --table x", "", "Name"},
-		{"ls --table app --engine ftp://a", "", "want aws, demo or a URL"},
+		{"ls --table app --engine ftp://a", "", "want aws, demo, or a URL"},
 		{"ls --scheme none.json", "", "none.json"},
 		{"ls", bad("x"), "invalid character"},
 		{"ls", bad("{} {}"), "text after"},
 		{"ls", bad(`{"table": "app"}}`), "text after"},
 		{"ls", bad(`{"table": "app"}], "keys": {}`), "text after"},
 		{"ls", bad(`{"tabel": "app"}`), `unknown field "tabel"`},
+		{"ls", bad(`{"table": "app", "table": "b"}`), `field "table" is set twice`},
+		{"ls", bad(`{"table": "app", "Table": "b"}`), `unknown field "Table": names are in lower case`},
+		{"ls", bad(`{"table": "app", "\u212Aeys": {}}`), "unknown field \"\u212aeys\""},
+		{"ls", bad(`{"table": "app", "keys": {}, "keys": {"pk": "a"}}`), `field "keys" is set twice`},
+		{"ls", bad(`{"table": "app", "indexes": [{"name": "abc", "pk": "a", "PK": "b"}]}`), `unknown field "PK": names`},
+		{"ls", bad(`{"table": "app", "indexes": [{"name": "abc", "pk": "a", "pk": "b"}]}`), `field "pk" is set twice`},
 		{"ls", bad(`{"keys": {"pk": 5}}`), "pk"},
 		{"ls", bad(`{"keys": {"PK": "a"}}`), "PK"},
 		{"ls", bad(`{"lock": {"leese": "5s"}}`), "leese"},
@@ -412,6 +418,18 @@ func TestSettings_FlagsEnvironmentFile(t *testing.T) {
 		assert.Contains(t, o.stderr, "explains)", tt.args)
 		assert.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %s", o.stderr)
 		assert.Empty(t, o.stdout)
+	}
+}
+
+// A URL with a password is refused, and not repeated.
+func TestSettings_AreNotRepeatedWithAPassword(t *testing.T) {
+	for _, url := range []string{"http://ann:m4rker@127.0.0.1:8000", "http://ann:m4rker%zz@127.0.0.1", "ann:m4rker@127.0.0.1:8000", "http://127.0.0.1?key=m4rker"} {
+		for _, args := range []string{"ls --table app --engine " + url, "ls --table app"} {
+			o := invoke(t.Context(), args, []string{envEngine + "=" + url}, "")
+			assert.Equal(t, exitUsage, o.code, args)
+			assert.NotContains(t, o.stderr, "m4rker", args)
+			assert.Contains(t, o.stderr, "without user and query")
+		}
 	}
 }
 

@@ -114,7 +114,7 @@ func (c *call) settings() (s settings, err error) {
 	return s, nil
 }
 
-// readScheme reads the file of --scheme. It refuses unknown members; in keys and lock, their UnmarshalJSON does.
+// readScheme reads the file of --scheme. It refuses unknown and repeated members; in keys and lock, their UnmarshalJSON does.
 func readScheme(name string) (file schemeFile, err error) {
 	text, err := os.ReadFile(name) //nolint:gosec // a file that the caller names
 	if err != nil {
@@ -128,7 +128,39 @@ func readScheme(name string) (file schemeFile, err error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) { // not dec.More, which takes a closing brace for an end
 		return file, usagef("--scheme %s: text after the JSON object", name)
 	}
+	if err := exact(json.NewDecoder(bytes.NewReader(text))); err != nil {
+		return file, usagef("--scheme %s: %w", name, err)
+	}
 	return file, nil
+}
+
+// exact refuses repeated members in a JSON value, at any depth, and names that are not in lower case, as all of a scheme file are.
+// Decoding into a struct accepts both, since it takes names in any case, and the last of several.
+func exact(dec *json.Decoder) error {
+	open, err := dec.Token()
+	if _, ok := open.(json.Delim); err != nil || !ok {
+		return err
+	}
+	seen := map[any]bool{}
+	for dec.More() {
+		if open == json.Delim('{') {
+			name, err := dec.Token()
+			switch {
+			case err != nil:
+				return err
+			case strings.Trim(name.(string), "abcdefghijklmnopqrstuvwxyz_") != "":
+				return fmt.Errorf("unknown field %q: names are in lower case", name)
+			case seen[name]:
+				return fmt.Errorf("field %q is set twice", name)
+			}
+			seen[name] = true
+		}
+		if err := exact(dec); err != nil {
+			return err
+		}
+	}
+	_, err = dec.Token()
+	return err
 }
 
 // overlay replaces settings from the file by those from the environment.
@@ -163,7 +195,7 @@ func (c *call) overlay(file *schemeFile) error {
 	return file.Lock.UnmarshalJSON(text) // settings that text does not have stay as they are
 }
 
-// engineName returns aws, demo, or a URL.
+// engineName returns aws, demo, or a URL. The error does not repeat the name, which may have a password.
 func (c *call) engineName() (string, error) {
 	name := cmp.Or(c.engine, c.env(envEngine), engineAWS)
 	if name == engineAWS || name == engineDemo {
@@ -171,7 +203,7 @@ func (c *call) engineName() (string, error) {
 	}
 	u, err := url.Parse(name)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
-		return "", usagef("engine %q: want %s, %s or a URL such as http://127.0.0.1:8000", name, engineAWS, engineDemo)
+		return "", usagef("--engine or %s: want %s, %s, or a URL without user and query, such as http://127.0.0.1:8000", envEngine, engineAWS, engineDemo)
 	}
 	return name, nil
 }
