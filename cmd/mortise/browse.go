@@ -44,6 +44,11 @@ func (c *call) collection(ctx context.Context, s *store) error {
 		rows = append(rows, text)
 		g.Add(s.cells(item)...)
 	}
+	if len(rows) == 0 { // DynamoDB answers the same if the table has the partition key, but not the sort key
+		if err := s.checkKeys(ctx); err != nil {
+			return err
+		}
+	}
 	return c.print(map[string]any{"pk": c.operands[0], "rows": rows}, func(w io.Writer) {
 		if len(rows) == 0 {
 			tty.Say(w, "no rows\n")
@@ -51,6 +56,15 @@ func (c *call) collection(ctx context.Context, s *store) error {
 		}
 		g.Write(w, c.columns())
 	})
+}
+
+// checkKeys returns an error if the table has other keys than it was described with.
+func (s *store) checkKeys(ctx context.Context) error {
+	bare, err := table.Open(s.client, table.Schema{Name: s.schema.Name, Keys: s.schema.Keys, NoTTL: true, MustExist: true})
+	if err != nil {
+		return err
+	}
+	return bare.Verify(ctx)
 }
 
 // cells returns the columns for a row. For the row of a lock, the last column is about its line.
@@ -130,7 +144,7 @@ func tableCommand() command {
 	return command{
 		name: "table", text: "compare the table with its description, and tell its size", json: true,
 		more: "Lists what the table has of the keys, indexes and settings that flags, environment and scheme describe, and what it lacks.\n" +
-			"Changes nothing. DynamoDB counts items and bytes about every six hours.",
+			"Changes nothing. DynamoDB counts items and bytes about every six hours. Exit code: 79 if the table lacks something or differs.",
 		run: func(ctx context.Context, c *call) error {
 			return c.with(ctx, func(s *store) error { return c.describe(ctx, s) })
 		},
@@ -153,7 +167,7 @@ func (c *call) describe(ctx context.Context, s *store) error {
 	for _, step := range plan.Steps {
 		d.Missing = append(d.Missing, step.Text)
 	}
-	return c.print(d, func(w io.Writer) {
+	err = c.print(d, func(w io.Writer) {
 		g := tty.Grid{}
 		g.Add("table", d.Table)
 		g.Add("size", fmt.Sprintf("about %d items, %s", d.Items, bytesText(d.Bytes)))
@@ -170,6 +184,10 @@ func (c *call) describe(ctx context.Context, s *store) error {
 		}
 		g.Write(w, 0)
 	})
+	if err == nil && !d.Agrees {
+		return &exit{code: exitDiffers}
+	}
+	return err
 }
 
 func bytesText(n int64) string {

@@ -38,6 +38,7 @@ Exit codes:
   1   failed                             76  exec, write: the lock was lost
   2   wrong call                         77  write: a condition of the transaction's own does not hold
   130 interrupted                        78  write: whether it was applied is not known
+                                         79  table: the table differs from its description
   exec ends with its command's code, and with 125, 126 and 127 where it could not run the command (mortise help exec).
 
 mortise help COMMAND tells more.

@@ -12,7 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -110,6 +113,8 @@ func TestLook_ShowsWhoHoldsAndWhoWaits(t *testing.T) {
 		assert.True(b, about.Agrees)
 		assert.Contains(b, b.run("table", names...).stdout, "the table and its description agree")
 		wrong := b.run("table", envKeys+"PK=other")
+		assert.Equal(b, exitDiffers, wrong.code)
+		assert.Empty(b, wrong.stderr)
 		assert.Contains(b, wrong.stdout, "differs")
 		assert.Contains(b, wrong.stdout, "PK")
 	})
@@ -178,6 +183,35 @@ func TestLook_ATableOfAnotherScheme(t *testing.T) {
 		o := b.run("exec mine -- true", envKeys+"PK=PK", envKeys+"SK=SK")
 		assert.Equal(b, exitExec, o.code)
 		assert.Contains(b, o.stderr, "not one that these settings write")
+	})
+}
+
+// A table without sort key has no collections: that is no empty one.
+func TestCollection_OfATableWithoutSortKey(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		name := b.table.Name() + "-flat"
+		_, err := b.client.CreateTable(b.Context(), &dynamodb.CreateTableInput{
+			TableName: &name, BillingMode: types.BillingModePayPerRequest,
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+		})
+		require.NoError(b, err)
+		defer func() {
+			_, err := b.client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &name})
+			assert.NoError(b, err)
+		}()
+		require.NoError(b, dynamodb.NewTableExistsWaiter(b.client).Wait(b.Context(), &dynamodb.DescribeTableInput{TableName: &name}, time.Minute))
+		_, err = b.client.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: &name, Item: table.Item{"pk": &types.AttributeValueMemberS{Value: "a"}}})
+		require.NoError(b, err)
+		for _, pk := range []string{"a", "none"} {
+			o := b.run("collection "+pk, envTable+"="+name)
+			assert.Equal(b, exitFailure, o.code, pk)
+			assert.Contains(b, o.stderr, "other keys or indexes than it was described with", pk)
+			if pk == "none" {
+				assert.Contains(b, o.stderr, "a table without a sort key", pk)
+			}
+			assert.Empty(b, o.stdout, pk)
+		}
 	})
 }
 
@@ -484,7 +518,7 @@ func TestHelp_ExplainsEachCommand(t *testing.T) {
 	for _, args := range []string{"-h", "--help"} {
 		assert.Equal(t, all, invoke(t.Context(), args, nil, ""))
 	}
-	for _, name := range []string{envTable, envScheme, envEngine, envKeys, envLock, fmt.Sprint(exitLost), fmt.Sprint(exitNotAcquired), fmt.Sprint(exitRefused), fmt.Sprint(exitUnknown)} {
+	for _, name := range []string{envTable, envScheme, envEngine, envKeys, envLock, fmt.Sprint(exitLost), fmt.Sprint(exitNotAcquired), fmt.Sprint(exitRefused), fmt.Sprint(exitUnknown), fmt.Sprint(exitDiffers)} {
 		assert.Contains(t, all.stdout, name)
 	}
 	for i, line := range strings.Split(all.stdout+invoke(t.Context(), "help exec", nil, "").stdout, "\n") {

@@ -26,6 +26,7 @@ const (
 	exitLost        = 76  // exec, write: the lock was lost
 	exitRefused     = 77  // write: a condition in the transaction does not hold
 	exitUnknown     = 78  // write: the transaction may have been applied
+	exitDiffers     = 79  // table: the table differs from its description
 	exitExec        = 125 // exec: another error
 	exitNotRunnable = 126 // exec: the command cannot be run
 	exitNoCommand   = 127 // exec: the command was not found

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -51,6 +52,7 @@ type bench struct {
 	*testing.T
 	endpoint string
 	engine   *tabletest.Engine // nil for another program
+	client   *dynamodb.Client
 	table    *table.Table
 	rival    *lock.Client
 }
@@ -72,7 +74,7 @@ func onEngines(t *testing.T, scheme keys.Scheme, f func(b *bench)) {
 		tbl, err := table.Open(e.Client(), table.Schema{Name: e.TableName(t), Keys: scheme})
 		require.NoError(t, err)
 		require.NoError(t, tbl.Ensure(t.Context()))
-		b.table = tbl
+		b.client, b.table = e.Client(), tbl
 		b.rival, err = lock.New(tbl, lock.Config{Owner: "rival", Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, b.rival.Close(context.Background())) })

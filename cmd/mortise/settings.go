@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
@@ -212,6 +214,7 @@ func (c *call) engineName() (string, error) {
 type store struct {
 	settings
 	endpoint string // value of --engine for other processes, if shared: a URL, or aws
+	client   *dynamodb.Client
 	table    *table.Table
 	locks    *lock.Client
 	end      func() error // ends the engine
@@ -240,7 +243,7 @@ func (s settings) open(ctx context.Context, shared bool) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.end = end
+	o.client, o.end = client, end
 	if s.engine == engineDemo && shared {
 		o.endpoint = target.Endpoint
 	}
