@@ -116,7 +116,7 @@ func span(d time.Duration) string {
 	case d < time.Minute:
 		return d.Truncate(time.Second).String()
 	case d < time.Hour:
-		return strings.TrimSuffix(d.Truncate(time.Second).String(), "0s")
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
 	case d < day:
 		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
 	}

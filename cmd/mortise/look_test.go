@@ -120,6 +120,15 @@ func TestLook_ShowsWhoHoldsAndWhoWaits(t *testing.T) {
 	})
 }
 
+func TestSpan_HasTwoUnitsAtMost(t *testing.T) {
+	for text, d := range map[string]time.Duration{
+		"0s": -time.Second, "12ms": 12*time.Millisecond + 300*time.Microsecond, "59s": time.Minute - 1, "1m0s": time.Minute, "1m40s": 100 * time.Second,
+		"59m59s": time.Hour - 1, "1h0m": time.Hour, "23h59m": 24*time.Hour - 1, "10d0h": 240 * time.Hour,
+	} {
+		assert.Equal(t, text, span(d))
+	}
+}
+
 // Times that no clock has do not hide a lock, nor those beside it.
 func TestLook_ShowsLocksWithTimesThatNoClockHas(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
