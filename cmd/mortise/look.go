@@ -24,7 +24,7 @@ type lockDocument struct {
 	Held    bool        `json:"held"`
 	Fence   int64       `json:"fence,omitempty"`
 	Since   *time.Time  `json:"since,omitempty"`   // when the holder got the lock or, if it is free, when it was given up
-	Until   *time.Time  `json:"until,omitempty"`   // end of the lease, unless it is renewed
+	Until   *time.Time  `json:"until,omitempty"`   // end of the first holder's lease, unless it is renewed
 	Holders int         `json:"holders"`           // how many places at the front of Line hold; the others wait
 	Permits int         `json:"permits,omitempty"` // how many can hold at once; 0 for a lock
 	Line    []placeText `json:"line,omitempty"`
@@ -32,7 +32,7 @@ type lockDocument struct {
 	Forced  string      `json:"forced,omitempty"`
 	LastRun *time.Time  `json:"last_run,omitempty"`      // of Client.Every
 	Error   string      `json:"error,omitempty"`         // why the row is malformed
-	Unread  string      `json:"session_error,omitempty"` // why the holder's session could not be read; then Until is missing
+	Unread  string      `json:"session_error,omitempty"` // why the session of a holder could not be read
 }
 
 type keyText struct {
@@ -45,6 +45,17 @@ type placeText struct {
 	Since   *time.Time `json:"since,omitempty"` // when the place was taken
 	Ticket  string     `json:"ticket"`
 	Session string     `json:"session,omitempty"`
+	Shared  bool       `json:"shared,omitempty"`        // it is a reader's
+	Until   *time.Time `json:"until,omitempty"`         // of one lock's holder: the end of its lease, unless it is renewed
+	State   string     `json:"session_state,omitempty"` // of one lock's holder: that of its session, as sessions has it
+}
+
+// who returns the owner for people.
+func (p *placeText) who() string {
+	if p.Shared {
+		return p.Owner + ", a reader"
+	}
+	return p.Owner
 }
 
 // title returns the lock's name for people.
@@ -69,7 +80,7 @@ func (s *store) document(r lock.Record, bad error) lockDocument {
 	}
 	d.Holders, d.Permits = len(r.Holders()), r.Permits
 	for _, p := range r.Line {
-		d.Line = append(d.Line, placeText{Owner: p.Owner, Since: moment(p.Since), Ticket: p.Ticket, Session: p.Session})
+		d.Line = append(d.Line, placeText{Owner: p.Owner, Since: moment(p.Since), Ticket: p.Ticket, Session: p.Session, Shared: p.Shared})
 	}
 	if d.Since = moment(r.Since()); !d.Held && r.Changed > 0 {
 		d.Since = moment(time.UnixMilli(r.Changed))
@@ -220,14 +231,31 @@ func (c *call) look(ctx context.Context, s *store, target lock.Target) (lockDocu
 		return lockDocument{}, err
 	}
 	d := s.document(r, nil)
-	if session := r.Holder().Session; session != "" {
-		found, err := s.locks.Sessions(ctx, session)
-		if err != nil {
-			d.Unread = err.Error() // a session's row that is not in order hides no lock, and force needs no session
+	holders := d.Line[:d.Holders]
+	var ids []string
+	for _, p := range holders {
+		if p.Session != "" { // a Fixed lease has none
+			ids = append(ids, p.Session)
 		}
-		for _, x := range found {
-			d.Until = moment(x.Expires)
+	}
+	found, err := s.locks.Sessions(ctx, ids...)
+	if err != nil {
+		d.Unread = err.Error() // a session's row that is not in order hides no lock, and force needs no session
+	}
+	for i := range holders {
+		p := &holders[i]
+		if x := slices.IndexFunc(found, func(x lock.Session) bool { return x.ID == p.Session }); x >= 0 {
+			p.Until, p.State = moment(found[x].Expires), s.state(found[x])
+		} else if p.Session != "" {
+			p.State = map[bool]string{true: stateGone, false: stateUnread}[err == nil]
 		}
+	}
+	switch {
+	case d.Holders == 0:
+	case holders[0].Session == "":
+		holders[0].Until = d.Until
+	default:
+		d.Until = holders[0].Until
 	}
 	return d, nil
 }
@@ -256,6 +284,25 @@ func (s *store) heldFor(d *lockDocument, place int) string {
 	return s.ago(d.Line[place].Since)
 }
 
+// lease tells when the lease of a holder ends.
+func (s *store) lease(p *placeText) string {
+	const free = "the next one who asks gets the lock"
+	switch {
+	case p.State == stateGone:
+		return "ended, and the row of its session was deleted: " + free
+	case p.State == stateDead:
+		return "ended, and others have noticed that: " + free
+	case p.State == stateLive && p.Until == nil:
+		return "renewed, without a time: the holder's clock is off"
+	case p.Until == nil:
+		return "unknown"
+	}
+	if over := s.now().Sub(*p.Until); over > 0 {
+		return "ended " + span(over) + " ago: " + free
+	}
+	return "lasts until " + p.Until.Format(time.RFC3339) + " unless renewed"
+}
+
 // show writes a lock for people.
 func (s *store) show(w io.Writer, width int, d *lockDocument) {
 	g := tty.Grid{}
@@ -269,19 +316,13 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 		g.Add("held by", "nobody, for "+s.ago(d.Since))
 	default:
 		for i, p := range d.Line[:d.Holders] {
-			g.Add("held by", fmt.Sprintf("%s, for %s", p.Owner, s.heldFor(d, i)))
+			g.Add("held by", fmt.Sprintf("%s, for %s", p.who(), s.heldFor(d, i)))
 			g.Add("ticket", p.Ticket)
+			g.Add("lease", s.lease(&p))
 		}
 		if d.Since != nil {
 			g.Add("since", d.Since.Format(time.RFC3339))
 		}
-	}
-	if d.Until != nil {
-		text := "lasts until " + d.Until.Format(time.RFC3339) + " unless renewed"
-		if over := s.now().Sub(*d.Until); over > 0 {
-			text = "ended " + span(over) + " ago: the next one who asks gets the lock"
-		}
-		g.Add("lease", text)
 	}
 	if d.Unread != "" {
 		g.Add("session", "cannot be read: "+d.Unread)
@@ -300,7 +341,7 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 		if i == 0 {
 			name = "waiting"
 		}
-		g.Add(name, fmt.Sprintf("%d. %s, for %s", i+1, p.Owner, s.ago(p.Since)))
+		g.Add(name, fmt.Sprintf("%d. %s, for %s", i+1, p.who(), s.ago(p.Since)))
 	}
 	g.Write(w, width)
 }
@@ -431,9 +472,9 @@ func (s *store) drawLines(w io.Writer, width int, list []lockDocument) {
 				title = d.title()
 			}
 			if i < d.Holders {
-				g.Add(title, "holds", s.heldFor(&d, i), p.Owner)
+				g.Add(title, "holds", s.heldFor(&d, i), p.who())
 			} else {
-				g.Add(title, "waits "+strconv.Itoa(i-d.Holders+1), s.ago(p.Since), p.Owner)
+				g.Add(title, "waits "+strconv.Itoa(i-d.Holders+1), s.ago(p.Since), p.who())
 			}
 		}
 	}

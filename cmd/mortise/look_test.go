@@ -120,6 +120,40 @@ func TestLook_ShowsWhoHoldsAndWhoWaits(t *testing.T) {
 	})
 }
 
+// Several holders: each has a lease of its own, and the process of one may have died long ago.
+func TestShow_TellsWhetherEachHolderLives(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		other, err := lock.New(b.table, lock.Config{Owner: "other", Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(b, err)
+		defer func() { assert.NoError(b, other.Close(context.Background())) }()
+		for _, c := range []*lock.Client{b.rival, other} {
+			_, err := c.Acquire(b.Context(), report, lock.Shared())
+			require.NoError(b, err)
+		}
+		_, err = other.Acquire(b.Context(), lock.Name("fixed"), lock.Fixed(time.Minute))
+		require.NoError(b, err)
+		states := func(name string) (list []string) {
+			for _, p := range asJSON[lockDocument](b.T, b.run("show --json "+name)).Line {
+				list = append(list, fmt.Sprint(p.Owner, " ", p.Shared, " ", p.State, " ", p.Until != nil))
+			}
+			return list
+		}
+		assert.Equal(b, []string{"rival true live true", "other true live true"}, states("report"))
+		assert.Equal(b, []string{"other false  true"}, states("fixed"))
+		assert.Regexp(b, `(?s)held by +rival, a reader, for \S+\nticket.*\nlease +lasts until .*held by +other, a reader, for \S+\nticket.*\nlease +lasts`, b.run("show report").stdout)
+		r, err := b.rival.Inspect(b.Context(), report)
+		require.NoError(b, err)
+		session := "SESSION#" + r.Line[1].Session
+		change := func(op table.Op) { require.NoError(b, b.table.Write(b.Context(), op)) }
+		change(table.Update(keys.NewKey(session, session), table.Attr("dead").Set(1)))
+		assert.Equal(b, []string{"rival true live true", "other true dead true"}, states("report"))
+		assert.Contains(b, b.run("show report").stdout, "ended, and others have noticed that: the next one who asks gets the lock")
+		change(table.Delete(keys.NewKey(session, session)))
+		assert.Equal(b, []string{"rival true live true", "other true gone false"}, states("report"))
+		assert.Contains(b, b.run("show report").stdout, "ended, and the row of its session was deleted: the next one who asks gets the lock")
+	})
+}
+
 func TestSpan_HasTwoUnitsAtMost(t *testing.T) {
 	for text, d := range map[string]time.Duration{
 		"0s": -time.Second, "12ms": 12*time.Millisecond + 300*time.Microsecond, "59s": time.Minute - 1, "1m0s": time.Minute, "1m40s": 100 * time.Second,

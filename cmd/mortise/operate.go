@@ -22,15 +22,36 @@ type sessionDocument struct {
 	Holds []string   `json:"holds,omitempty"`
 	Waits []string   `json:"waits,omitempty"`
 	Until *time.Time `json:"until,omitempty"` // end of its lease, unless it is renewed
-	State string     `json:"state"`           // live, late, dead, gone, unread
+	State string     `json:"state"`
 	Asked int        `json:"asked,omitempty"` // requests that it has not answered yet
+}
+
+// States of sessions. sessionsCommand explains them.
+const (
+	stateLive   = "live"
+	stateLate   = "late"
+	stateDead   = "dead"
+	stateGone   = "gone"
+	stateUnread = "unread"
+)
+
+func (s *store) state(x lock.Session) string {
+	switch {
+	case !x.Dead.IsZero():
+		return stateDead
+	case !x.Expires.IsZero() && x.Expires.Before(s.now()):
+		return stateLate
+	}
+	return stateLive
 }
 
 func sessionsCommand() command {
 	return command{
 		name: "sessions", text: "list the processes that hold locks or wait", json: true,
-		more: "A process renews one session, on which all of its locks and places depend. One that is late has not renewed it in time:\n" +
-			"the next one who waits takes its locks. Leases of a length of their own, of serverless functions, have no session.\n\n" + sourceHelp,
+		more: "A process renews one session, on which all of its locks and places depend. STATE is live; late, if it was not renewed in\n" +
+			"time; dead, if another process has noticed that, after which it cannot be renewed; gone, if its row was deleted since; or\n" +
+			"unread, if its row could not be read. In the states late, dead and gone, the next one who asks for a lock of it gets the\n" +
+			"lock. Leases of a length of their own, of serverless functions, have no session.\n\n" + sourceHelp,
 		flags: func(f *flag.FlagSet, c *call) {
 			f.StringVar(&c.in, "in", "", "only those at locks in the item collection of the partition key `PK`")
 		},
@@ -48,7 +69,7 @@ func sessionsCommand() command {
 					g := tty.Grid{Head: []string{"OWNER", "STATE", "LASTS", "HOLDS", "WAITS FOR", "SESSION"}, Optional: []int{5}}
 					for _, d := range list {
 						lasts := ""
-						if d.Until != nil && d.State == "live" {
+						if d.Until != nil && d.State == stateLive {
 							lasts = span(d.Until.Sub(s.now()))
 						}
 						g.Add(d.Owner, d.State, lasts, strings.Join(d.Holds, ", "), strings.Join(d.Waits, ", "), d.ID)
@@ -76,7 +97,7 @@ func (c *call) sessions(ctx context.Context, s *store) (_ []*sessionDocument, un
 			}
 			d := byID[p.Session]
 			if d == nil {
-				d = &sessionDocument{ID: p.Session, Owner: p.Owner, State: "gone"}
+				d = &sessionDocument{ID: p.Session, Owner: p.Owner, State: stateGone}
 				byID[p.Session] = d
 				list, ids = append(list, d), append(ids, p.Session)
 			}
@@ -90,18 +111,12 @@ func (c *call) sessions(ctx context.Context, s *store) (_ []*sessionDocument, un
 	found, unread := s.locks.Sessions(ctx, ids...)
 	if unread != nil { // one that is not in found may have a row
 		for _, d := range list {
-			d.State = "unread"
+			d.State = stateUnread
 		}
 	}
 	for _, x := range found {
 		d := byID[x.ID]
-		d.Owner, d.Asked, d.Until, d.State = x.Owner, x.Asked, moment(x.Expires), "live"
-		switch {
-		case !x.Dead.IsZero():
-			d.State = "dead"
-		case !x.Expires.IsZero() && x.Expires.Before(s.now()):
-			d.State = "late"
-		}
+		d.Owner, d.Asked, d.Until, d.State = x.Owner, x.Asked, moment(x.Expires), s.state(x)
 	}
 	return list, unread, nil
 }
