@@ -44,6 +44,8 @@ func (c *call) explain(err error) string {
 		advice = fmt.Sprintf("table %s has not enough capacity", name)
 	case errors.Is(err, lock.ErrMultiRegion):
 		advice = fmt.Sprintf("table %s has replicas in other regions: name the one region that acquires locks, %s_HOME_REGION", name, envLock)
+	case errors.Is(err, lock.ErrNoSession):
+		advice = "the holder cannot be asked: the next one who asks for the lock gets it when the lease has ended, and mortise force takes it"
 	case errors.Is(err, lock.ErrMalformed):
 		advice = "the row at the lock's key is not one that these settings write: check --scheme, also its lock.attribute_prefix and lock.session_key; if they are right, mortise force resets the row"
 	case errors.Is(err, lock.ErrNotLock):

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/internal/tty"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 )
@@ -64,6 +65,13 @@ func (d *lockDocument) title() string {
 		return "beside " + d.Beside.PK + " " + d.Beside.SK
 	}
 	return d.Name
+}
+
+func (d *lockDocument) target() lock.Target {
+	if d.Beside != nil {
+		return lock.Beside(keys.NewKey(d.Beside.PK, d.Beside.SK))
+	}
+	return lock.Name(d.Name)
 }
 
 // document describes a lock's row. bad is the error of a malformed row.
@@ -145,6 +153,14 @@ func (c *call) source(s *store) lock.Source {
 	return lock.WholeTable()
 }
 
+// read tells where no locks were found, if that may be the wrong place: locks with another key prefix stand elsewhere in the index.
+func (c *call) read(s *store) string {
+	if c.source(s) != lock.Index() {
+		return ""
+	}
+	return fmt.Sprintf(" (in index %s, with the key prefix %q)", s.settings.locks.Index, s.table.Scheme().Prefix)
+}
+
 // list reads the selected locks, sorted by name. Without --all it omits locks that nobody holds.
 func (c *call) list(ctx context.Context, s *store) (list []lockDocument, err error) {
 	list = []lockDocument{}
@@ -180,7 +196,7 @@ func lsCommand() command {
 				}
 				return c.print(map[string]any{"locks": list}, func(w io.Writer) {
 					if len(list) == 0 {
-						tty.Say(w, "no locks%s\n", map[bool]string{false: " are held"}[c.all])
+						tty.Say(w, "no locks%s%s\n", map[bool]string{false: " are held"}[c.all], c.read(s))
 						return
 					}
 					g := tty.Grid{Head: []string{"LOCK", "HOLDER", "SINCE", "FENCE", "WAITING", "NOTE"}, Optional: []int{3}}
@@ -195,14 +211,33 @@ func lsCommand() command {
 }
 
 func row(s *store, d *lockDocument) []string {
-	cells := []string{d.title(), "-", s.ago(d.Since), strconv.FormatInt(d.Fence, 10), "", d.Error}
+	cells := []string{d.title(), "-", s.ago(d.Since), "", "", d.Error}
+	if d.Fence > 0 { // permits have none
+		cells[3] = strconv.FormatInt(d.Fence, 10)
+	}
 	if d.Held {
 		cells[1], cells[4] = d.holder(), strconv.Itoa(d.waiting())
 	}
-	if d.Forced != "" && d.Error == "" {
+	switch prefix, other := s.otherPrefix(d); {
+	case d.Error != "":
+	case other:
+		cells[5] = fmt.Sprintf("the lock %s with the key prefix %q", d.Beside.SK, prefix)
+	case d.Forced != "":
 		cells[5] = "taken by force: " + d.Forced
 	}
 	return cells
+}
+
+// otherPrefix reports whether the row is that of a lock with a name, under another key prefix than this program was given.
+func (s *store) otherPrefix(d *lockDocument) (prefix string, other bool) {
+	if d.Beside == nil {
+		return "", false
+	}
+	key, err := s.locks.Key(lock.Name(d.Beside.SK))
+	if err != nil {
+		return "", false
+	}
+	return strings.CutSuffix(d.Beside.PK, strings.TrimPrefix(key.PK, s.table.Scheme().Prefix))
 }
 
 // with opens the table for a command that acquires nothing.
@@ -312,6 +347,9 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 		g.Add("", d.Error)
 	case d.Fence == 0 && d.Permits == 0:
 		g.Add("", "nobody has acquired it, or not for so long that its row was deleted")
+		if key, err := s.locks.Key(d.target()); err == nil {
+			g.Add("no row", fmt.Sprintf("%s %s", key.PK, key.SK))
+		}
 	case !d.Held:
 		g.Add("held by", "nobody, for "+s.ago(d.Since))
 	default:
@@ -432,7 +470,11 @@ func (c *call) draw(s *store, list []lockDocument, last string) (string, error) 
 		heading := tty.Grid{}
 		heading.Add(s.table.Name(), s.now().Format(time.TimeOnly))
 		heading.Write(&b, width)
-		s.drawLines(&b, width, list)
+		if len(list) == 0 {
+			tty.Say(&b, "no locks are held%s\n", c.read(s))
+		} else {
+			s.drawLines(&b, width, list)
+		}
 	}
 	if _, err := io.WriteString(c.stdout, b.String()); err != nil {
 		return last, fmt.Errorf("standard output: %w", err)
@@ -454,10 +496,6 @@ func lines(list []lockDocument) (all [][]string) {
 
 // drawLines writes one line of text for each place.
 func (s *store) drawLines(w io.Writer, width int, list []lockDocument) {
-	if len(list) == 0 {
-		tty.Say(w, "no locks are held\n")
-		return
-	}
 	g := tty.Grid{Head: []string{"LOCK", "PLACE", "FOR", "WHO"}}
 	for _, d := range list {
 		switch {

@@ -120,6 +120,41 @@ func TestLook_ShowsWhoHoldsAndWhoWaits(t *testing.T) {
 	})
 }
 
+// Without the key prefix of the application, its locks are not those that are looked for. What is printed shows that.
+func TestLook_WithoutTheKeyPrefix(t *testing.T) {
+	engine := tabletest.New(t)
+	url, err := engine.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	tbl, err := table.Open(engine.Client(), table.Schema{
+		Name: "app", Keys: keys.Scheme{Prefix: "shop/"}, Indexes: []table.Index{{Name: "locks", PK: "lpk", SK: "lsk"}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, tbl.Ensure(t.Context()))
+	locks, err := lock.New(tbl, lock.Config{Index: "locks"})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, locks.Close(context.Background())) }()
+	_, err = locks.Acquire(t.Context(), report)
+	require.NoError(t, err)
+	scheme := filepath.Join(t.TempDir(), "scheme.json")
+	require.NoError(t, os.WriteFile(scheme, []byte(`{"table": "app", "lock": {"index": "locks"}, "indexes": [{"name": "locks", "pk": "lpk", "sk": "lsk"}]}`), 0o600))
+	environ := []string{envEngine + "=" + url, envScheme + "=" + scheme}
+	for args, want := range map[string]string{
+		"ls":             `no locks are held (in index locks, with the key prefix "")`,
+		"sessions":       `nobody holds a lock or waits for one (in index locks, with the key prefix "")`,
+		"ls --in LOCK#a": "no locks are held\n",
+		"ls --all":       `the lock report with the key prefix "shop/"`,
+		"show report":    "no row  LOCK#report LOCK#report",
+		"revoke report":  "",
+	} {
+		o := invoke(t.Context(), args, environ, "")
+		assert.Contains(t, o.stdout, want, args)
+		o = invoke(t.Context(), args, append(environ, envKeys+"PREFIX=shop/"), "")
+		assert.Zero(t, o.code, "%s: %s", args, o.stderr)
+		assert.NotContains(t, o.stdout, "prefix", args)
+		assert.NotContains(t, o.stdout, "no row", args)
+	}
+}
+
 // Several holders: each has a lease of its own, and the process of one may have died long ago.
 func TestShow_TellsWhetherEachHolderLives(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
@@ -536,7 +571,7 @@ func TestExplain_MistakesOfAFirstDay(t *testing.T) {
 
 	c := &call{command: find("ls"), environ: []string{envTable + "=app"}}
 	for kind, want := range map[error]string{
-		table.ErrDenied: "lack a permission", table.ErrThrottled: "not enough capacity", table.ErrUnreachable: "no answer from DynamoDB on AWS", lock.ErrMultiRegion: "MORTISE_LOCK_HOME_REGION",
+		table.ErrDenied: "lack a permission", table.ErrThrottled: "not enough capacity", table.ErrUnreachable: "no answer from DynamoDB on AWS", lock.ErrNoSession: "cannot be asked", lock.ErrMultiRegion: "MORTISE_LOCK_HOME_REGION",
 	} {
 		assert.Contains(t, c.explain(fmt.Errorf("lock: list: %w", kind)), want)
 	}
