@@ -17,11 +17,12 @@ func (g *Grid) Add(cells ...string) { g.rows = append(g.rows, cells) }
 
 const (
 	gap      = 2  // spaces between two cells
-	readable = 30 // minimum useful width of the last cell
+	readable = 30 // minimum useful width of a long cell
 )
 
 // Write writes the table. Unless limit is 0, lines have at most limit columns of the terminal: while the table's last column would become
-// too narrow, it omits optional columns; then it cuts the last column, and finally the line.
+// too narrow, it omits optional columns; then it cuts the last column and, from the left, other long ones; finally the last column to
+// nothing, and the line. So one long cell does not hide all columns behind it.
 func (g *Grid) Write(w io.Writer, limit int) {
 	rows := g.rows
 	if g.Head != nil {
@@ -36,7 +37,15 @@ func (g *Grid) Write(w io.Writer, limit int) {
 				last, total = extent(widths)
 			}
 		}
-		widths[last] = max(1, widths[last]-max(0, total-limit))
+		shrink := func(j, least int) {
+			by := min(max(0, total-limit), max(0, widths[j]-least))
+			widths[j], total = widths[j]-by, total-by
+		}
+		shrink(last, readable)
+		for j := range widths {
+			shrink(j, readable)
+		}
+		shrink(last, 1)
 	}
 	for _, row := range rows {
 		var b strings.Builder
