@@ -77,12 +77,19 @@ type optional struct{ to **time.Duration }
 func (optional) String() string { return "" }
 
 func (o optional) Set(text string) error {
+	d, err := duration(text)
+	if err == nil {
+		*o.to = &d
+	}
+	return err
+}
+
+func duration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return errors.New("want a duration with its unit, such as 30s")
+		return 0, errors.New("want a duration with its unit, such as 30s")
 	}
-	*o.to = &d
-	return nil
+	return d, nil
 }
 
 // timing defines when a command is ended if its lock cannot be renewed.

@@ -393,7 +393,11 @@ func watchCommand() command {
 			"with --json one line per look. An interrupt ends it.\n\n" + sourceHelp,
 		flags: func(f *flag.FlagSet, c *call) {
 			sourceFlags(f, c)
-			f.DurationVar(&c.every, "every", 2*time.Second, "`DURATION` between two looks, at least 500ms")
+			c.every = 2 * time.Second
+			f.Func("every", "`DURATION` between two looks, at least 500ms (default: 2s)", func(text string) (err error) {
+				c.every, err = duration(text)
+				return err
+			})
 		},
 		run: watch,
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -183,6 +184,8 @@ func TestShow_TellsWhetherEachHolderLives(t *testing.T) {
 		change(table.Update(keys.NewKey(session, session), table.Attr("dead").Set(1)))
 		assert.Equal(b, []string{"rival true live true", "other true dead true"}, states("report"))
 		assert.Contains(b, b.run("show report").stdout, "ended, and others have noticed that: the next one who asks gets the lock")
+		change(table.Update(keys.NewKey(session, session), table.Attr("owner").Remove())) // as if the mark had made the row anew
+		assert.Regexp(b, `(?m)^other +dead +report`, b.run("sessions").stdout)
 		change(table.Delete(keys.NewKey(session, session)))
 		assert.Equal(b, []string{"rival true live true", "other true gone false"}, states("report"))
 		assert.Contains(b, b.run("show report").stdout, "ended, and the row of its session was deleted: the next one who asks gets the lock")
@@ -432,6 +435,33 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 	})
 }
 
+// The network is cut while the lock is taken: the same call again could take it from the next holder.
+func TestForce_TellsIfItMayHaveTakenTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := tabletest.New(t)
+		tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		locks, err := lock.New(tbl, lock.Config{Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		held, err := locks.Acquire(t.Context(), report)
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, locks.Close(context.Background())) }()
+		cut := false
+		engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, After: true, When: func(r tabletest.Request) bool {
+			cut = cut || r.Operation == "UpdateItem"
+			return cut
+		}})
+		var stderr strings.Builder
+		c := &call{command: find("force"), operands: []string{"report"}, yes: true, stderr: &stderr, width: func(any) (int, bool) { return 0, false }}
+		err = c.force(t.Context(), &store{table: tbl, locks: locks})
+		require.ErrorIs(t, err, table.ErrUnreachable)
+		assert.Contains(t, stderr.String(), "may have been taken all the same")
+		assert.Contains(t, stderr.String(), "--ticket "+held.Ticket())
+		engine.ClearFaults()
+	})
+}
+
 // A session's row that is not in order hides neither its lock nor other sessions, and the lock can be taken.
 func TestForce_TakesALockWhoseSessionCannotBeRead(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
@@ -517,6 +547,7 @@ func TestSettings_FlagsEnvironmentFile(t *testing.T) {
 		{"ls --engine demo --in=", "", "--in: empty"},
 		{"ls --engine demo --table=", envTable + "=app", "--table: empty"},
 		{"watch --every 1ms --engine demo", "", "want at least 500ms"},
+		{"watch --every 5 --engine demo", "", "want a duration with its unit"},
 		{"watch a --all --engine demo", "", "NAMES, or --in and --all"},
 		{"watch a --in b --engine demo", "", "NAMES, or --in and --all"},
 		{"write", "", "want FILE.json"},

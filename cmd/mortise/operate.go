@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 )
 
 // sessionDocument is a process that holds locks, or waits for them.
@@ -116,7 +118,7 @@ func (c *call) sessions(ctx context.Context, s *store) (_ []*sessionDocument, un
 	}
 	for _, x := range found {
 		d := byID[x.ID]
-		d.Owner, d.Asked, d.Until, d.State = x.Owner, x.Asked, moment(x.Expires), s.state(x)
+		d.Owner, d.Asked, d.Until, d.State = cmp.Or(x.Owner, d.Owner), x.Asked, moment(x.Expires), s.state(x)
 	}
 	return list, unread, nil
 }
@@ -216,6 +218,13 @@ func (c *call) force(ctx context.Context, s *store) error {
 		return errors.New("the holder has given it up meanwhile: nothing was done")
 	case errors.As(err, &held):
 		return errors.New("another holds it by now, " + held.Owner + ": nothing was done")
+	case errors.Is(err, table.ErrUnreachable), err != nil && ctx.Err() != nil:
+		again := "" // the same call would take it from the next one in the line
+		if ticket != "" && d.Error == "" {
+			again = ", and repeat this with --ticket " + ticket
+		}
+		c.say("the lock may have been taken all the same: look at it with mortise show%s", again)
+		return err
 	case err != nil:
 		return err
 	}
