@@ -148,6 +148,35 @@ func TestLocks_WhatIsNotInOrderIsCounted(t *testing.T) {
 	})
 }
 
+// A row that is not in order is no failure of the table, and is not tried in vain: its page tells what it is.
+func TestLock_WhoseRowIsNotInOrder(t *testing.T) {
+	virtual(t, func(w *world) {
+		key, row := keys.NewKey("LOCK#bad", "LOCK#bad"), []table.Change{table.Attr("type").Set("mortise.Lock"), table.Attr("fence").Set(1)}
+		w.hold(lock.Name("bad"), "p1")
+		page := w.open("lock&name=bad")
+		time.Sleep(3 * time.Second)
+		assert.Equal(w, []string{"holds p1"}, drawn(page.last()))
+		for text, changes := range map[string][]table.Change{
+			"malformed lock row":            append(row, table.Attr("line").Set([]string{"no ticket"})),
+			"the row at the lock&#39;s key": {table.Attr("type").Set("Order")},
+		} {
+			require.NoError(w, w.table.Write(w.Context(), table.Update(key, changes...)))
+			time.Sleep(10 * time.Second)
+			for _, shown := range []string{page.last(), w.get("lock?name=bad", http.StatusOK)} {
+				assert.Contains(w, shown, text)
+				assert.Contains(w, shown, "Nobody can acquire this lock")
+				assert.NotContains(w, shown, "cannot be read")
+				assert.NotContains(w, shown, "being read")
+				assert.Empty(w, drawn(shown))
+			}
+		}
+		require.NoError(w, w.table.Write(w.Context(), table.Update(key, append(row, table.Attr("line").Remove())...)))
+		time.Sleep(10 * time.Second)
+		assert.Contains(w, page.last(), "Nobody holds it")
+		assert.NotContains(w, page.last(), "Nobody can acquire")
+	})
+}
+
 // However many locks and readers there are, and whatever they look at: two reads a second for each kind of page.
 func TestBudget_IsKeptByEachKindOfPage(t *testing.T) {
 	const locks, readers, minutes = 200, 3, 2

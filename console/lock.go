@@ -29,7 +29,8 @@ type lockHistory struct {
 	sessions map[string]sighting
 	began    time.Time
 	changes  []change // the latest first
-	err      error
+	wrong    error    // why the row is not that of a lock, or a malformed one; nil otherwise
+	err      error    // why the table cannot be read
 }
 
 // change is one entry of a history.
@@ -73,11 +74,16 @@ func (c *Console) readLock(ctx context.Context, target lock.Target, publish func
 	for turn := 0; ; turn++ {
 		r, err := c.config.Locks.Inspect(ctx, target)
 		missing := errors.Is(err, table.ErrNotFound)
-		if now.err = err; err == nil || missing {
-			now.err = nil
+		now.wrong, now.err = nil, nil
+		switch {
+		case err == nil, missing:
 			now.compare(r, !missing, c.now())
+		case errors.Is(err, lock.ErrMalformed), errors.Is(err, lock.ErrNotLock):
+			now.wrong = err
+		default:
+			now.err = err
 		}
-		if turn%4 == 0 && now.err == nil {
+		if turn%4 == 0 && now.wrong == nil && now.err == nil {
 			now.err = now.readSessions(ctx, c.config.Locks)
 		}
 		snapshot := now
@@ -244,6 +250,7 @@ type lockPageView struct {
 	Data         string // empty if it is hidden
 	Began        string
 	Changes      []changeView
+	Wrong        string
 	Failure      string
 	Delete       string
 }
@@ -273,7 +280,7 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 		return v
 	}
 	now := c.now()
-	v.Read, v.Exists, v.Failure, v.Began = h.read, h.exists, failure(h.err), clock(h.began)
+	v.Read, v.Exists, v.Wrong, v.Failure, v.Began = h.read, h.exists, failure(h.wrong), failure(h.err), clock(h.began)
 	for _, e := range h.changes {
 		v.Changes = append(v.Changes, changeView{clock(e.at)[len("2006-01-02 "):], e.text})
 	}
