@@ -187,7 +187,8 @@ that costs half a read unit per 4 KB of the whole table. --in reads one item col
 
 func lsCommand() command {
 	return command{
-		name: "ls", text: "list the locks that are held, and who waits", json: true, more: sourceHelp, flags: sourceFlags,
+		name: "ls", text: "list the locks that are held, and who waits", json: true, flags: sourceFlags,
+		more: "A lock counts as held while somebody stands in its line. Whether the holder's lease has ended is what show and sessions tell.\n\n" + sourceHelp,
 		run: func(ctx context.Context, c *call) error {
 			return c.with(ctx, func(s *store) error {
 				list, err := c.list(ctx, s)
@@ -345,6 +346,7 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 	switch {
 	case d.Error != "":
 		g.Add("", d.Error)
+		g.Add("", "nobody can acquire it: check --scheme, also its lock.attribute_prefix; if they are right, mortise force resets the row")
 	case d.Fence == 0 && d.Permits == 0:
 		g.Add("", "nobody has acquired it, or not for so long that its row was deleted")
 		if key, err := s.locks.Key(d.target()); err == nil {

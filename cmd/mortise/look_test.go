@@ -427,6 +427,7 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 		broken := b.acquire(lock.Name("broken"))
 		require.NoError(b, b.table.Write(b.Context(), table.Update(key, table.Attr("line").Set([]string{"no ticket"}))))
 		assert.Contains(b, b.run("ls").stdout, "malformed lock row")
+		assert.Contains(b, b.run("show broken").stdout, "mortise force resets the row")
 		assert.Equal(b, outcome{0, "reset broken: its row was malformed\n", ""}, b.run("force broken --yes"))
 		r, err := b.rival.Inspect(b.Context(), lock.Name("broken"))
 		require.NoError(b, err)
