@@ -392,7 +392,7 @@ func watchCommand() command {
 		text: "show locks again and again: who holds, who waits, for how long",
 		more: "Without a NAME: all locks that are held, as ls lists them. With NAMEs it reads no more than these.\n" +
 			"On a terminal it draws one table over and over. Elsewhere, and with TERM=dumb, it writes the table anew when it has changed;\n" +
-			"with --json one line per look. An interrupt ends it.\n\n" + sourceHelp,
+			"with --json one line per look. An interrupt ends it. If DynamoDB does not answer meanwhile, it tells that, and goes on.\n\n" + sourceHelp,
 		flags: func(f *flag.FlagSet, c *call) {
 			sourceFlags(f, c)
 			c.every = 2 * time.Second
@@ -414,28 +414,35 @@ func watch(ctx context.Context, c *call) error {
 	if len(c.operands) > 0 && (c.all || c.in != "") {
 		return usagef("want NAMES, or --in and --all")
 	}
-	return c.with(ctx, func(s *store) error {
-		tick := time.NewTicker(c.every)
-		defer tick.Stop()
-		last := ""
-		for {
-			list, err := c.watched(ctx, s)
-			if ctx.Err() != nil {
-				return nil // an interrupt is its ordinary end
-			}
-			if err != nil {
-				return err
-			}
+	return c.with(ctx, func(s *store) error { return c.watch(ctx, s) })
+}
+
+// watch looks until ctx ends, which is its ordinary end. After a first look, an outage does not end it.
+func (c *call) watch(ctx context.Context, s *store) error {
+	tick := time.NewTicker(c.every)
+	defer tick.Stop()
+	last, looked := "", false
+	for {
+		list, err := c.watched(ctx, s)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case looked && (errors.Is(err, table.ErrUnreachable) || errors.Is(err, table.ErrThrottled)):
+			c.say("%s", c.explain(err))
+		case err != nil:
+			return err
+		default:
+			looked = true
 			if last, err = c.draw(s, list, last); err != nil {
 				return err
 			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return nil
-			}
 		}
-	})
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // watched reads the locks that are shown.

@@ -349,6 +349,49 @@ func TestWatch_ShowsEachChange(t *testing.T) {
 	})
 }
 
+// An outage is when somebody watches.
+func TestWatch_GoesOnAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := tabletest.New(t)
+		tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		locks, err := lock.New(tbl, lock.Config{Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, locks.Close(context.Background())) }()
+		s := &store{table: tbl, locks: locks}
+		begin := func(ctx context.Context) (stdout, stderr *strings.Builder, ended chan error) {
+			stdout, stderr, ended = &strings.Builder{}, &strings.Builder{}, make(chan error, 1)
+			c := &call{command: find("watch"), every: time.Second, stdout: stdout, stderr: stderr, width: func(any) (int, bool) { return 0, false }}
+			go func() { ended <- c.watch(ctx, s) }()
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			return stdout, stderr, ended
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		stdout, stderr, ended := begin(ctx)
+		assert.Contains(t, stdout.String(), "no locks are held")
+		for _, kind := range []tabletest.FaultKind{tabletest.Throttle, tabletest.DropRequest} {
+			engine.Inject(tabletest.Fault{Kind: kind})
+			time.Sleep(time.Minute)
+			_, _, failed := begin(t.Context())
+			time.Sleep(time.Minute)
+			require.Error(t, <-failed, "the first look has failed")
+			engine.ClearFaults()
+			time.Sleep(time.Minute)
+		}
+		_, err = locks.Acquire(ctx, report)
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		assert.Contains(t, stdout.String(), "report")
+		assert.Contains(t, stderr.String(), "endpoint unreachable")
+		assert.Contains(t, stderr.String(), "not enough capacity")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 // A terminal is drawn over, in lines that fit. One without escape sequences gets each change, and none of these.
 func TestWatch_OnATerminal(t *testing.T) {
 	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: strings.Repeat("long", 20)})
