@@ -581,6 +581,7 @@ func TestSettings_FlagsEnvironmentFile(t *testing.T) {
 		{"ls --table app", envKeys + "PKK=a", "pkk"},
 		{"ls --table app", envLock + "_LEESE=5s", "MORTISE_LOCK_LEESE"},
 		{"ls --table app", envLock + "_LEASE=5", "MORTISE_LOCK_LEASE"},
+		{"ls --engine demo", envLock + "_INDEX=locks", `the schema has no index "locks"`},
 		{"frobnicate", "", `no command "frobnicate"`},
 		{"help frobnicate", "", `no command "frobnicate"`},
 		{"ls more", "", `unexpected argument "more"`},

@@ -251,8 +251,11 @@ func (s settings) open(ctx context.Context, shared bool) (*store, error) {
 		err = o.table.Ensure(ctx)
 	}
 	if err == nil {
-		s.locks.Logger = slog.New(slog.DiscardHandler) // the commands print what people have to know
-		o.locks, err = lock.New(o.table, s.locks)
+		// The commands print what people have to know. A wrong setting is, for example, an index that the scheme lacks.
+		s.locks.Logger = slog.New(slog.DiscardHandler)
+		if o.locks, err = lock.New(o.table, s.locks); errors.Is(err, lock.ErrInvalid) {
+			err = usagef("%w", err)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, end())
