@@ -486,9 +486,6 @@ func TestExec_WithoutRenewals(t *testing.T) {
 	})
 }
 
-const put = `[{"Put": {"Item": {"pk": {"S": "a"}, "sk": {"S": "b"}, "n": {"N": "%d"}}, "ConditionExpression": "attribute_not_exists(n) OR n < :n",
-	"ExpressionAttributeValues": {":n": {"N": "%d"}}}}]`
-
 // A script writes while the lock is held. A stale one cannot.
 func TestWrite_CommitsOnlyWhileTheLockIsHeld(t *testing.T) {
 	onEngines(t, keys.Scheme{Type: "_t", Prefix: "shop/"}, func(b *bench) {

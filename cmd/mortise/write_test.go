@@ -21,6 +21,10 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
+// put is a transaction that counts up.
+const put = `[{"Put": {"Item": {"pk": {"S": "a"}, "sk": {"S": "b"}, "n": {"N": "%d"}}, "ConditionExpression": "attribute_not_exists(n) OR n < :n",
+	"ExpressionAttributeValues": {":n": {"N": "%d"}}}}]`
+
 // The guard token names the table. Neither a flag nor the environment has to, and the environment cannot change it.
 func TestWrite_TakesTheTableFromTheToken(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {

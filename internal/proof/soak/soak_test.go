@@ -42,7 +42,7 @@ func supervise(endpoint string) int {
 func runUntil(ctx context.Context, config Config, enough func(*Report) bool) (*Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	config.Duration, config.Period = time.Hour, 100*time.Millisecond // only the limit of the tests ends a run that never gets there
+	config.Duration, config.Period = 10*time.Minute, 100*time.Millisecond // after which the test shows what was missing
 	config.Progress = func(r *Report) {
 		if enough(r) {
 			cancel()
