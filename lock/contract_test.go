@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
 
@@ -197,12 +198,11 @@ func (p *place) keyOf(target lock.Target) keys.Key {
 // However long ago the lock was acquired, only the session shows whether the holder is alive.
 func TestTakeover_NeedsADeadSession(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
-		key, id := p.keyOf(lock.Name("report")), idOf("abc")
-		sessionKey := keys.NewKey("SESSION#"+id, "SESSION#"+id)
+		key := p.keyOf(lock.Name("report"))
 		item := p.lockRow(key, true, func(i table.Item) {
-			i["line"] = listOf(text(fmt.Sprintf("%s/1@%d another", id, time.Now().Add(-time.Hour).UnixMilli())))
+			i["line"] = listOf(text(fmt.Sprintf("abc/1@%d another", time.Now().Add(-time.Hour).UnixMilli())))
 		})
-		session := p.table.KeyItem(sessionKey)
+		session := p.table.KeyItem(keys.NewKey("SESSION#abc", "SESSION#abc"))
 		session["type"], session["owner"] = text("mortise.LockSession"), text("another")
 		session["lease"], session["beat"], session["expires"] = numeral(20_000), numeral(700), numeral(time.Now().Add(20*time.Second).UnixMilli())
 		require.NoError(p, p.table.Write(ctx, table.Put(item)))
@@ -211,7 +211,7 @@ func TestTakeover_NeedsADeadSession(t *testing.T) {
 			_, err := p.client.TryAcquire(ctx, lock.Name("report"))
 			require.ErrorIs(p, err, lock.ErrHeld)
 		}
-		got, err := p.table.Get(ctx, sessionKey, true)
+		got, err := p.table.Get(ctx, keys.NewKey("SESSION#abc", "SESSION#abc"), true)
 		require.NoError(p, err)
 		require.True(p, attrvalue.SameItem(session, got), "a session that lives is not touched")
 
@@ -221,7 +221,7 @@ func TestTakeover_NeedsADeadSession(t *testing.T) {
 				return p.table.Write(ctx, table.Put(session))
 			},
 			func() error { session["dead"] = numeral(1); return p.table.Write(ctx, table.Put(session)) },
-			func() error { return p.table.Write(ctx, table.Delete(sessionKey)) },
+			func() error { return p.table.Write(ctx, table.Delete(keys.NewKey("SESSION#abc", "SESSION#abc"))) },
 		} {
 			require.NoError(p, change())
 			require.NoError(p, p.table.Write(ctx, table.Put(item)))
@@ -229,7 +229,7 @@ func TestTakeover_NeedsADeadSession(t *testing.T) {
 			require.NoError(p, err)
 			require.EqualValues(p, 8, l.Fence())
 			require.NoError(p, l.Release(ctx))
-			got, err := p.table.Get(ctx, sessionKey, true)
+			got, err := p.table.Get(ctx, keys.NewKey("SESSION#abc", "SESSION#abc"), true)
 			require.NoError(p, err)
 			require.Contains(p, got, "dead", "its holder can never renew again")
 		}
@@ -239,28 +239,36 @@ func TestTakeover_NeedsADeadSession(t *testing.T) {
 // A client with another SessionKey cannot find the row of the holder's session. It must not take the holder for dead.
 func TestTakeover_NotOfAHolderWithAnotherSessionKey(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
-		key, id := p.keyOf(lock.Name("report")), idOf("abc")
-		item := p.lockRow(key, true, func(i table.Item) {
-			i["line"] = listOf(text(fmt.Sprintf("%s/1@%d another", id, time.Now().Add(-time.Hour).UnixMilli())))
-		})
-		require.NoError(p, p.table.Write(ctx, table.Put(item)))
-		other := p.open(lock.Config{SessionKey: "SESSION#v2#{id}"})
-		for _, opts := range [][]lock.Option{nil, {lock.Fixed(time.Minute)}, {lock.Shared()}} {
-			_, err := other.TryAcquire(ctx, lock.Name("report"), opts...)
+		const usual, special = "", "SESSION#v2#{id}"
+		for i, by := range []struct{ holder, other string }{{usual, special}, {special, usual}, {special, "SESSION#v3#{id}"}} {
+			target := lock.Name(fmt.Sprint("report ", i))
+			l, err := p.open(lock.Config{SessionKey: by.holder}).Acquire(ctx, target)
+			require.NoError(p, err)
+			key := l.Key()
+			item, err := p.table.Get(ctx, key, true)
+			require.NoError(p, err)
+			id, _, _ := strings.Cut(l.Ticket(), "/")
+			item["line"] = listOf(text(fmt.Sprintf("%s/1@%d another", id, time.Now().Add(-time.Hour).UnixMilli())))
+			require.NoError(p, p.table.Write(ctx, table.Put(item)))
+
+			other := p.open(lock.Config{SessionKey: by.other})
+			for _, opts := range [][]lock.Option{nil, {lock.Fixed(time.Minute)}, {lock.Shared()}} {
+				_, err := other.TryAcquire(ctx, target, opts...)
+				require.ErrorIs(p, err, lock.ErrHeld)
+			}
+			_, err = other.TryAcquireAll(ctx, []lock.Target{target, lock.Name("free")})
 			require.ErrorIs(p, err, lock.ErrHeld)
+			_, err = other.Acquire(ctx, target)
+			require.ErrorIs(p, err, lock.ErrMalformed)
+			require.ErrorContains(p, err, "Config.SessionKey")
+			require.ErrorIs(p, other.Revoke(ctx, target), lock.ErrNoSession)
+			list, err := other.Sessions(ctx, id)
+			require.NoError(p, err)
+			assert.Empty(p, list)
+			got, err := p.table.Get(ctx, key, true)
+			require.NoError(p, err)
+			assert.Equal(p, item["line"], got["line"], "the waiter has left the line")
 		}
-		_, err := other.TryAcquireAll(ctx, []lock.Target{lock.Name("report"), lock.Name("free")})
-		require.ErrorIs(p, err, lock.ErrHeld)
-		_, err = other.Acquire(ctx, lock.Name("report"))
-		require.ErrorIs(p, err, lock.ErrMalformed)
-		require.ErrorContains(p, err, "Config.SessionKey")
-		require.ErrorIs(p, other.Revoke(ctx, lock.Name("report")), lock.ErrNoSession)
-		list, err := other.Sessions(ctx, id)
-		require.NoError(p, err)
-		assert.Empty(p, list)
-		got, err := p.table.Get(ctx, key, true)
-		require.NoError(p, err)
-		assert.Equal(p, item["line"], got["line"], "the waiter has left the line")
 	})
 }
 

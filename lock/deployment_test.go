@@ -22,7 +22,7 @@ import (
 func (w *world) other(schema table.Schema, off time.Duration, config lock.Config) *lock.Client {
 	w.Helper()
 	schema.Name = "app"
-	tbl, err := table.Open(w.engine.Client(), schema, table.WithClock(func() time.Time { return time.Now().Add(off) }))
+	tbl, err := table.Open(w.sdk(w.engine.HTTPClient()), schema, table.WithClock(func() time.Time { return time.Now().Add(off) }))
 	require.NoError(w, err)
 	config.Logger = quiet.Logger
 	c, err := lock.New(tbl, config)
@@ -240,5 +240,31 @@ func TestDeployment_AnotherNumberOfPermits(t *testing.T) {
 		require.ErrorAs(t, err, &other, "and it does not become a lock")
 		_, err = old.Acquire(ctx, lock.Name("x"), lock.Shared())
 		require.ErrorAs(t, err, &other)
+	})
+}
+
+// Applications with different prefixes can have locks beside the same row.
+func TestDeployment_AnotherPrefixIsAnError(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.guardian = nil
+		target := lock.Beside(keys.NewKey("ORDER#1", "ORDER#1"))
+		clients := make([]*lock.Client, 3)
+		for i, prefix := range []string{"", "a/", "b/"} {
+			clients[i] = w.other(table.Schema{Keys: keys.Scheme{Prefix: prefix}}, 0, lock.Config{})
+		}
+		for i, holder := range clients {
+			l, err := holder.Acquire(ctx, target)
+			require.NoError(t, err)
+			time.Sleep(time.Hour)
+			for j, c := range clients {
+				if i != j {
+					_, err = c.TryAcquire(ctx, target)
+					require.ErrorIs(t, err, lock.ErrHeld)
+					_, err = c.Acquire(ctx, target)
+					require.ErrorIs(t, err, lock.ErrMalformed)
+				}
+			}
+			require.NoError(t, l.Release(ctx))
+		}
 	})
 }

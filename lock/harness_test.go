@@ -22,7 +22,6 @@ import (
 	"github.com/mortise-go/mortise/internal/proof/sim"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
-	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
@@ -143,12 +142,6 @@ func (w *world) force(ctx context.Context, op *lock.Client, target lock.Target) 
 func sessionKey(c *lock.Client) keys.Key {
 	id := lock.SessionID(c)
 	return keys.NewKey("SESSION#"+id, "SESSION#"+id)
-}
-
-// idOf makes the ID of a session, as a client with the default keys does.
-func idOf(random string) string {
-	c := session.Config{Key: func(id string) keys.Key { return keys.NewKey("SESSION#"+id, "SESSION#"+id) }}
-	return c.ID(random)
 }
 
 func (w *world) requestsTo(pk string) (list []tabletest.Request) {

@@ -110,10 +110,9 @@ func (w *world) hostile(c *choices, name string) (h hostile) {
 	case 1:
 		stand(fmt.Sprintf("ANOTHER@%013d+1000 another", end-1000))
 	case 2:
-		id := idOf(name)
-		stand(fmt.Sprintf("%s/3@%013d another", id, now.Add(-time.Hour).UnixMilli()))
+		stand(fmt.Sprintf("%s/3@%013d another", name, now.Add(-time.Hour).UnixMilli()))
 		if c.next(4) > 0 {
-			h.session = w.table.KeyItem(keys.NewKey("SESSION#"+id, "SESSION#"+id))
+			h.session = w.table.KeyItem(keys.NewKey("SESSION#"+name, "SESSION#"+name))
 			c.set(h.session, "type", text("mortise.LockSession"))
 			c.set(h.session, "owner", text("another"))
 			c.set(h.session, "lease", numeral(20_000))
@@ -129,7 +128,7 @@ func (w *world) hostile(c *choices, name string) (h hostile) {
 		}
 	}
 	if c.next(8) == 1 {
-		stand(fmt.Sprintf("%s/1@%013d another", idOf("WAITS"), now.UnixMilli()))
+		stand(fmt.Sprintf("WAITS/1@%013d another", now.UnixMilli()))
 	}
 	c.set(h.lock, "line", listOf(line...))
 	return h

@@ -1,6 +1,8 @@
 package lock
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 
 	"github.com/mortise-go/mortise/entity"
@@ -71,6 +73,17 @@ func newLayout(t *table.Table, config *Config) (*layout, error) {
 
 // sessionAt returns the key of a session's row. If the ID is not valid in a key, all calls refuse the result.
 func (l *layout) sessionAt(id string) keys.Key { return l.sessions.Key(sessionRecord{ID: id}) }
+
+// sessionMark is the end of the IDs of sessions, if their rows have other keys than without any setting. It differs with the keys.
+func (l *layout) sessionMark() string {
+	const plain = "SESSION#x"
+	key := l.sessionAt("x")
+	if key == keys.NewKey(plain, plain) {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(key.PK + "\x00" + key.SK))
+	return base32.StdEncoding.EncodeToString(sum[:])[:4]
+}
 
 // template compiles a template that has to have exactly one field, which keeps rows apart.
 func template(compile func(string) (*keys.Template, error), text, field string) (*keys.Template, error) {

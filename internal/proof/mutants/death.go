@@ -54,8 +54,8 @@ func death() []Mutant {
 		{
 			Name: "session-elsewhere-is-dead", Part: Death, File: "lock/internal/session/session.go",
 			Breaks: "looks for a session with the keys of its own client, where that of another layout never is",
-			Old:    `return at > 0 && id[at:] == c.check(id[:at])`,
-			New:    `return at > 0`,
+			Old:    `return text != "" && mark == c.Mark`,
+			New:    `return text != "" && mark != "-"`,
 		},
 		{
 			Name: "evict-without-marking", Part: Death, File: "lock/takeover.go",

@@ -28,6 +28,7 @@ var ErrIdle = errors.New("the session was not needed any more")
 type Config struct {
 	Names     Names
 	Key       func(id string) keys.Key
+	Mark      string // end of the IDs of this client's sessions, which differs among clients with different Keys; may be empty
 	Owner     string
 	Lease     time.Duration // how long others wait for a renewal before they take the session for dead
 	Margin    time.Duration // how much earlier the lease ends on this side, since clocks run at different rates
@@ -156,8 +157,7 @@ func (k *Keeper) open(ctx context.Context) (*Session, error) {
 	defer cancel()
 	defer context.AfterFunc(k.ctx, cancel)() //nolint:contextcheck // it ends with the keeper, and with no caller
 	if s == nil {
-		text := k.repeater.Clock.Text()
-		s = k.newSession(k.config.ID(text[:len(text)-checked])) // an ID is as long as the text: the rest is unique enough, and the first write is conditional
+		s = k.newSession(k.config.id(k.repeater.Clock.Text()))
 		s.fresh, s.beat = true, -1
 	}
 	var start clock.Instant

@@ -34,7 +34,7 @@ func NewOthers(r *attempt.Repeater, c Config) *Others {
 // have this ID.
 func (o *Others) Key(id string) (key keys.Key, ok bool) {
 	key = o.config.Key(id)
-	return key, o.config.has(id) && key.Validate() == nil
+	return key, o.config.marked(id) && key.Validate() == nil
 }
 
 // sighting is what a session has shown so far. The zero value is for a session that was never looked at.

@@ -2,9 +2,8 @@ package session
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -46,24 +45,19 @@ func (s *Session) successor() *Session {
 	return next
 }
 
-// checked is how many characters at the end of an ID depend on the key of the session's row.
-const checked = 4
-
-// ID makes the ID of a session from random text. Its end depends on the key of the session's row. So a client whose Key is another one
-// recognises that it cannot find the session's row; without that, it would take every session of that other client for one that has no row
-// any more, which is dead.
-func (c *Config) ID(random string) string { return random + c.check(random) }
-
-// has reports whether an ID was made with the same Key.
-func (c *Config) has(id string) bool {
-	at := max(len(id)-checked, 0)
-	return at > 0 && id[at:] == c.check(id[:at])
+// id makes an ID of random text, in which there is no dot.
+func (c *Config) id(text string) string {
+	if c.Mark == "" {
+		return text
+	}
+	return text + "." + c.Mark
 }
 
-func (c *Config) check(random string) string {
-	key := c.Key(random)
-	sum := sha256.Sum256([]byte(key.PK + "\x00" + key.SK))
-	return base32.StdEncoding.EncodeToString(sum[:])[:checked]
+// marked reports whether an ID is that of a session whose client has the same Key. No other client finds the session's row. Without the
+// mark, it would take the session for one that has no row any more, which is dead.
+func (c *Config) marked(id string) bool {
+	text, mark, _ := strings.Cut(id, ".")
+	return text != "" && mark == c.Mark
 }
 
 // ID is unique among the sessions of all processes, for ever. The session that continues an idle one has the same ID.
