@@ -30,7 +30,6 @@ var counterKey = keys.NewKey("COUNTER", "COUNTER")
 // those that arrive. Some answers are lost. Few processes stop. Everything else is as in Swarm.
 func CounterProfile(seed uint64) Profile {
 	p := Swarm(seed)
-	p.Settings = false // with longer leases, fewer transactions are sent
 	p.Conflict, p.LostReply, p.Pauses, p.Suspends = .4, max(p.LostReply, .02), 4*p.Pauses, 4*p.Suspends
 	return p
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -142,7 +140,7 @@ func (w *World) turns(name string, processes, rounds int, config lock.Config, ro
 	for i := range processes {
 		left := rounds
 		w.Supervise(name+strconv.Itoa(i+1), func(p *Process) {
-			locks := p.Locks(p.differ(config))
+			locks := p.Locks(config)
 			p.Go("w", func(ctx context.Context, x *Worker) {
 				for ctx.Err() == nil && !p.Crashed() && left > 0 {
 					left--
@@ -151,25 +149,4 @@ func (w *World) turns(name string, processes, rounds int, config lock.Config, ro
 			})
 		})
 	}
-}
-
-// differ draws settings that may differ among the clients of a table, as while a change of settings is deployed.
-func (p *Process) differ(config lock.Config) lock.Config {
-	if !p.world.Profile.Settings {
-		return config
-	}
-	chance := rand.New(rand.NewPCG(mix(p.world.Seed, "settings", uint64(p.id)), 0))
-	for range chance.IntN(4) {
-		config.Lease = min(2*config.Lease, lock.MaxLease)
-	}
-	config.Margin = config.Lease / time.Duration(8<<chance.IntN(8))
-	config.Skew = time.Second << chance.IntN(12) // up to 34 minutes
-	if config.Retention == 0 {
-		config.Retention = 24 * time.Hour << chance.IntN(8)
-	}
-	config.Handoffs = chance.IntN(20) - 1
-	if chance.IntN(3) == 0 {
-		config.Expiry = lock.ObservedOnly
-	}
-	return config
 }

@@ -42,8 +42,6 @@ type Profile struct {
 
 	Offset time.Duration // of wall clocks, at most, ahead or behind
 	Rate   float64       // by how much clocks are too fast or too slow, at most
-
-	Settings bool // of lock clients differ, in workloads whose clients take turns
 }
 
 // Range is from Least to Most.
@@ -108,7 +106,6 @@ func Swarm(seed uint64) Profile {
 	if chance.IntN(8) == 0 { // a slow network
 		p.Latency = Range{50 * time.Millisecond, 500 * time.Millisecond}
 	}
-	p.Settings = chance.IntN(2) == 0
 	return p
 }
 
@@ -167,9 +164,6 @@ func (p Profile) Words() []string {
 		if e.mean > 0 {
 			words = append(words, fmt.Sprintf("%s, every %v or so", e.what, e.mean.Round(time.Second)))
 		}
-	}
-	if p.Settings {
-		words = append(words, "the settings of clients differ")
 	}
 	if p.Offset > 0 {
 		words = append(words, fmt.Sprintf("wall clocks are off by up to %v", p.Offset))
