@@ -57,10 +57,9 @@ type Config struct {
 	// to 7 days.
 	Retention time.Duration
 
-	// Skew is the error of clocks that Mortise tolerates: 1 s to 1 h. A lease counts as
-	// ended when the end that its holder has recorded is further in the past than this. A client that finds its own
-	// clock off by more than Skew neither uses nor records such times. Defaults to 2 s; DynamoDB tells its time in
-	// whole seconds.
+	// Skew is the error of clocks that Mortise tolerates: 1 s to 1 h. A lease counts as ended when the end that its holder
+	// has recorded is further in the past than this. A client that finds its own clock off by more than Skew neither uses
+	// nor records such times. Defaults to 2 s; DynamoDB tells its time in whole seconds.
 	Skew time.Duration
 
 	// Expiry selects how a client may conclude that a holder is dead. Defaults to [RecordedOrObserved].
@@ -125,9 +124,9 @@ type Config struct {
 	// that somebody holds or waits for, and no others. Its keys are strings, and it projects all attributes of lock
 	// rows. Its partition keys are "LOCKS#00" to "LOCKS#15", with the scheme's prefix and delimiter; the lock's key
 	// selects one. (A single partition would limit all locks of the table to 1,000 write units a second.) All clients
-	// of the table need the same Index. Otherwise locks that only clients without it hold are missing, until a client with it
-	// enters their line, and rows of free locks stay in the index, which List leaves out. Each write to a row that is in the index, enters it
-	// or leaves it costs one more write unit. Defaults to "": no index.
+	// of the table need the same Index. Otherwise locks that only clients without it hold are missing, until a client with
+	// it enters their line. Rows of free locks then stay in the index; List leaves them out. Each write to a row that is in
+	// the index, enters it or leaves it costs one more write unit. Defaults to "": no index.
 	Index string
 
 	// Handoffs is how often in a row one goroutine of this client may pass a lock to the next, with one write each,

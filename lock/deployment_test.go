@@ -192,7 +192,7 @@ func TestDeployment_AnIndexThatOnlySomeHave(t *testing.T) {
 	})
 }
 
-// Old processes name 3 permits, and new ones 5. Calls that follow the number in the error go on, whoever changes it.
+// Old processes name 3 permits, and new ones 5. A call that is refused takes the number in the error, and tries again.
 func TestDeployment_AnotherNumberOfPermits(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		w.guardian = nil

@@ -9,6 +9,9 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
+// ifMalformed is what to do about a malformed row of a lock.
+const ifMalformed = "check --scheme, also its lock.attribute_prefix and lock.session_key; if they are right, mortise force resets the row"
+
 // explain returns the text of an error for people: what is wrong, what to do, and the cause.
 func (c *call) explain(err error) string {
 	cause := strings.Join(strings.Fields(err.Error()), " ")
@@ -47,7 +50,7 @@ func (c *call) explain(err error) string {
 	case errors.Is(err, lock.ErrNoSession):
 		advice = "the holder cannot be asked: the next one who asks for the lock gets it when the lease has ended, and mortise force takes it"
 	case errors.Is(err, lock.ErrMalformed):
-		advice = "the row at the lock's key is not one that these settings write: check --scheme, also its lock.attribute_prefix and lock.session_key; if they are right, mortise force resets the row"
+		advice = "the row at the lock's key is not one that these settings write: " + ifMalformed
 	case errors.Is(err, lock.ErrNotLock):
 		advice = "the row at the lock's key is not one that these settings write: check --scheme"
 	}

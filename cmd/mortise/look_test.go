@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/cli/clitest"
-	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -296,129 +294,6 @@ func TestCollection_OfATableWithoutSortKey(t *testing.T) {
 	})
 }
 
-func TestWatch_ShowsEachChange(t *testing.T) {
-	onEngines(t, keys.Scheme{}, func(b *bench) {
-		ctx, cancel := context.WithCancel(b.Context())
-		out, w := io.Pipe()
-		ended := make(chan int)
-		go func() {
-			code := run(ctx, strings.Fields("watch report --every 500ms --json"), b.environ(), strings.NewReader(""), w, io.Discard)
-			_ = w.Close()
-			ended <- code
-		}()
-		docs := json.NewDecoder(out)
-		until := func(want func(d lockDocument) bool) {
-			for {
-				var d struct{ Locks []lockDocument }
-				require.NoError(b, docs.Decode(&d))
-				require.Len(b, d.Locks, 1)
-				if want(d.Locks[0]) {
-					return
-				}
-			}
-		}
-		until(func(d lockDocument) bool { return !d.Held })
-		held := b.acquire(report)
-		until(func(d lockDocument) bool { return d.Held && d.Line[0].Owner == "rival" })
-		require.NoError(b, held.Release(b.Context()))
-		until(func(d lockDocument) bool { return !d.Held && d.Fence == held.Fence()+1 })
-		cancel()
-		go func() { _, _ = io.Copy(io.Discard, out) }()
-		assert.Zero(b, <-ended, "an interrupt is how it ends")
-
-		// For people: again only when a line has changed.
-		again, cancel := context.WithCancel(b.Context())
-		text, page := io.Pipe()
-		go func() {
-			ended <- run(again, strings.Fields("watch --every 500ms"), b.environ(), strings.NewReader(""), page, io.Discard)
-		}()
-		lines := bufio.NewScanner(text)
-		next := func() string {
-			require.True(b, lines.Scan())
-			return lines.Text()
-		}
-		assert.Contains(b, next(), b.table.Name())
-		assert.Equal(b, "no locks are held", next())
-		b.acquire(report)
-		assert.Contains(b, next(), b.table.Name())
-		assert.Regexp(b, "LOCK +PLACE +FOR +WHO", next())
-		assert.Regexp(b, "report +holds +.* +rival", next())
-		cancel()
-		go func() { _, _ = io.Copy(io.Discard, text) }()
-		assert.Zero(b, <-ended)
-	})
-}
-
-// An outage is when somebody watches.
-func TestWatch_GoesOnAfterAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		engine := tabletest.New(t)
-		tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
-		require.NoError(t, err)
-		require.NoError(t, tbl.Ensure(t.Context()))
-		locks, err := lock.New(tbl, lock.Config{Logger: slog.New(slog.DiscardHandler)})
-		require.NoError(t, err)
-		defer func() { assert.NoError(t, locks.Close(context.Background())) }()
-		s := &store{table: tbl, locks: locks}
-		begin := func(ctx context.Context) (stdout, stderr *strings.Builder, ended chan error) {
-			stdout, stderr, ended = &strings.Builder{}, &strings.Builder{}, make(chan error, 1)
-			c := &call{command: find("watch"), every: time.Second, stdout: stdout, stderr: stderr, width: func(any) (int, bool) { return 0, false }}
-			go func() { ended <- c.watch(ctx, s) }()
-			time.Sleep(5 * time.Second)
-			synctest.Wait()
-			return stdout, stderr, ended
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		stdout, stderr, ended := begin(ctx)
-		assert.Contains(t, stdout.String(), "no locks are held")
-		for _, kind := range []tabletest.FaultKind{tabletest.Throttle, tabletest.DropRequest} {
-			engine.Inject(tabletest.Fault{Kind: kind})
-			time.Sleep(time.Minute)
-			_, _, failed := begin(t.Context())
-			time.Sleep(time.Minute)
-			require.Error(t, <-failed, "the first look has failed")
-			engine.ClearFaults()
-			time.Sleep(time.Minute)
-		}
-		_, err = locks.Acquire(ctx, report)
-		require.NoError(t, err)
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		assert.Contains(t, stdout.String(), "report")
-		assert.Contains(t, stderr.String(), "endpoint unreachable")
-		assert.Contains(t, stderr.String(), "not enough capacity")
-		cancel()
-		require.NoError(t, <-ended)
-	})
-}
-
-// A terminal is drawn over, in lines that fit. One without escape sequences gets each change, and none of these.
-func TestWatch_OnATerminal(t *testing.T) {
-	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: strings.Repeat("long", 20)})
-	require.NoError(t, err)
-	s := &store{table: tbl}
-	for name, tt := range map[string]struct {
-		environ []string
-		drawn   bool
-	}{"xterm": {[]string{"TERM=xterm"}, true}, "none": {nil, true}, "dumb": {[]string{"TERM=dumb"}, false}} {
-		var stdout strings.Builder
-		c := &call{environ: tt.environ, stdout: &stdout, width: func(any) (int, bool) { return 20, true }}
-		last := ""
-		for _, list := range [][]lockDocument{{{Name: "report"}}, {{Name: "report"}}, {{Name: strings.Repeat("other", 20)}}} {
-			last, err = c.draw(s, list, last)
-			require.NoError(t, err)
-		}
-		const over = "\x1b[H\x1b[2J"
-		assert.Equal(t, map[bool]int{true: 3}[tt.drawn], strings.Count(stdout.String(), over), name)
-		text := strings.ReplaceAll(stdout.String(), over, "")
-		assert.NotContains(t, text, "\x1b", name)
-		assert.Equal(t, map[bool]int{true: 2, false: 1}[tt.drawn], strings.Count(text, "report"), name)
-		for line := range strings.Lines(text) {
-			assert.LessOrEqual(t, tty.Columns(strings.TrimSuffix(line, "\n")), 20, "%s: %q", name, line)
-		}
-	}
-}
-
 func TestForce_TakesWhatWasShown(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		assert.Equal(b, outcome{1, "", "mortise force: nobody holds report\n"}, b.run("force report --yes"))
@@ -479,18 +354,25 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 	})
 }
 
+// newStore is a table in virtual time, with its locks, for a command that is called without its flags.
+func newStore(t *testing.T) (*tabletest.Engine, *store) {
+	t.Helper()
+	engine := tabletest.New(t)
+	tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	require.NoError(t, tbl.Ensure(t.Context()))
+	locks, err := lock.New(tbl, lock.Config{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, locks.Close(context.Background())) })
+	return engine, &store{table: tbl, locks: locks}
+}
+
 // The network is cut while the lock is taken: the same call again could take it from the next holder.
 func TestForce_TellsIfItMayHaveTakenTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := tabletest.New(t)
-		tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
+		engine, s := newStore(t)
+		held, err := s.locks.Acquire(t.Context(), report)
 		require.NoError(t, err)
-		require.NoError(t, tbl.Ensure(t.Context()))
-		locks, err := lock.New(tbl, lock.Config{Logger: slog.New(slog.DiscardHandler)})
-		require.NoError(t, err)
-		held, err := locks.Acquire(t.Context(), report)
-		require.NoError(t, err)
-		defer func() { assert.NoError(t, locks.Close(context.Background())) }()
 		cut := false
 		engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, After: true, When: func(r tabletest.Request) bool {
 			cut = cut || r.Operation == "UpdateItem"
@@ -498,7 +380,7 @@ func TestForce_TellsIfItMayHaveTakenTheLock(t *testing.T) {
 		}})
 		var stderr strings.Builder
 		c := &call{command: find("force"), operands: []string{"report"}, yes: true, stderr: &stderr, width: func(any) (int, bool) { return 0, false }}
-		err = c.force(t.Context(), &store{table: tbl, locks: locks})
+		err = c.force(t.Context(), s)
 		require.ErrorIs(t, err, table.ErrUnreachable)
 		assert.Contains(t, stderr.String(), "may have been taken all the same")
 		assert.Contains(t, stderr.String(), "--ticket "+held.Ticket())

@@ -100,8 +100,8 @@ func (s *Session) renew() (left time.Duration, ok bool) {
 	}
 }
 
-// write makes the session's row, or renews it. Each write has a beat of its own, and is applied
-// only to a row with a smaller one: a late copy does nothing. The error is ErrDead if the row was marked dead or is gone.
+// write makes the session's row, or renews it. Each write has a beat of its own, and is applied only to a row with a smaller one: a late
+// copy does nothing. The error is ErrDead if the row was marked dead or is gone.
 //
 // If the answer shows that a guessed end may be too early, or tells the time for an end that is not recorded yet, write sends another
 // request. Without a recorded end, if this process dies soon, only processes that have watched it for a lease can take it for dead.
