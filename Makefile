@@ -60,6 +60,12 @@ SLOW := bodyclose,contextcheck,gosec,nilerr,noctx,unparam,wastedassign
 quick-lint: $(LINT)
 	$(LINTRUN) --disable $(SLOW)
 
+PLATFORMS := linux/386 windows/amd64 darwin/arm64
+
+.PHONY: platforms
+platforms: ## compile and vet everything, with its tests, for 32 bits, Windows and macOS
+	@set -e; for p in $(PLATFORMS); do echo $$p; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./...; done
+
 BOTH = MORTISE_ENGINE=inprocess,dynamodb-local $(GO) run ./internal/engines/cmd/contracttest $(LOG) $(GO) test -count=1 -timeout $(TIMEOUT)
 # The tests of lock compute for long, those of the programs wait for processes: lock comes first, beside the waiting.
 ALL  := ./lock ./...

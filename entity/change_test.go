@@ -135,7 +135,7 @@ func TestChange_RefusesWhatDoesNotFit(t *testing.T) {
 		"add a string to a string":     kinds.UpdateOp(k, entity.Add("s", "x")),
 		"add a fraction to an integer": kinds.UpdateOp(k, entity.Add("i8", 0.5)),
 		"add what cannot fit":          kinds.UpdateOp(k, entity.Add("i8", 300)),
-		"subtract what cannot fit":     kinds.UpdateOp(k, entity.Add("i8", math.MinInt64)),
+		"subtract what cannot fit":     kinds.UpdateOp(k, entity.Add("i8", int64(math.MinInt64))),
 		"add to a time":                kinds.UpdateOp(k, entity.Add("at", time.Unix(1, 0))),
 		"add to a list":                kinds.UpdateOp(k, entity.Add("list", []int{1})),
 		"add to a map":                 kinds.UpdateOp(k, entity.Add("map", map[string]int{"b": 1})),
@@ -159,7 +159,7 @@ func TestChange_RefusesWhatDoesNotFit(t *testing.T) {
 		"created":                      orders.UpdateOp(Order{Tenant: "a", ID: "1"}, entity.Set("created", time.Now())),
 		"updated":                      orders.UpdateOp(Order{Tenant: "a", ID: "1"}, entity.Remove("updated")),
 		"index key too long":           orders.UpdateOp(Order{Tenant: "a", ID: "1", Version: 1, Placed: time.Unix(1, 0)}, entity.Set("status", strings.Repeat("x", 2048))),
-		"sum that does not fit":        orders.UpdateOp(Order{Tenant: "a", ID: "1", Version: 1, Total: math.MaxInt64}, entity.Add("total", math.MaxInt64)),
+		"sum that does not fit":        orders.UpdateOp(Order{Tenant: "a", ID: "1", Version: 1, Total: math.MaxInt64}, entity.Add("total", int64(math.MaxInt64))),
 	} {
 		require.ErrorIs(t, op.Err(), entity.ErrInvalid, name)
 		assert.NotContains(t, op.Err().Error(), "9223372036854775807", name)

@@ -388,7 +388,7 @@ func TestTemplate_ReproducesKeysMadeByHand(t *testing.T) {
 			keys.Scheme{}, "e#{no:raw}#v{version:raw}", []any{7, uint64(math.MaxUint64)}, fmt.Sprintf("e#%d#v%d", 7, uint64(math.MaxUint64)), []any{7.5, true},
 		},
 		"a number below 0": {
-			keys.Scheme{}, "{no:raw}", []any{int64(math.MinInt64)}, fmt.Sprint(math.MinInt64), nil,
+			keys.Scheme{}, "{no:raw}", []any{int64(math.MinInt64)}, fmt.Sprint(int64(math.MinInt64)), nil,
 		},
 		"a number and a delimiter that could be its sign": {
 			keys.Scheme{Delimiter: '-'}, "e-{no:raw}-{b:raw}", []any{int8(7), "x"}, "e-7-x", []any{-7, int8(-7)},

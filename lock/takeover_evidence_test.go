@@ -276,7 +276,7 @@ func TestTakeover_RecordedEndIsNotJudgedEarly(t *testing.T) {
 func TestTakeover_RecordedEndInADistantFuture(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
-		const distant = 999_999_999_999_999
+		const distant = int64(999_999_999_999_999)
 		require.NoError(t, w.table.Write(ctx, table.Put(w.lineRow("report", text(fmt.Sprintf("ANOTHER@%d+60000 another", distant))))))
 		var err error
 		ops := w.requests(func() { _, err = c.TryAcquire(ctx, lock.Name("report"), lock.Fixed(time.Minute)) })

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"math"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -20,8 +21,8 @@ func TestPageLimit_AsksForNoMoreThanIsWanted(t *testing.T) {
 		{3, 9, false, false, 3},
 		{3, 9, true, false, 9},
 		{3, 0, true, false, 0},
-		{1 << 40, 0, false, false, 1 << 30},
-		{0, 1 << 40, false, false, 1 << 30},
+		{math.MaxInt, 0, false, false, 1 << 30},
+		{0, math.MaxInt, false, false, 1 << 30},
 	} {
 		assert.Equal(t, c.want, aws.ToInt32(pageLimit(c.limit, c.size, c.filter, c.oneMore)), "%+v", c)
 	}

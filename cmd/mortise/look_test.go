@@ -202,7 +202,7 @@ func TestSpan_HasTwoUnitsAtMost(t *testing.T) {
 // Times that no clock has do not hide a lock, nor those beside it.
 func TestLook_ShowsLocksWithTimesThatNoClockHas(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
-		const latest = 1 << 50 // that a lock's row can have, in milliseconds
+		const latest = int64(1 << 50) // that a lock's row can have, in milliseconds
 		put := func(name, ticket string, since int64) {
 			change := []table.Change{table.Attr("type").Set("mortise.Lock"), table.Attr("fence").Set(7), table.Attr("since").Set(since), table.Attr("ran").Set(since)}
 			if ticket != "" {

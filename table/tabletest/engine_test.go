@@ -70,7 +70,7 @@ func BenchmarkConditionalUpdate(b *testing.B) {
 		UpdateExpression:          aws.String("SET #n = if_not_exists(#n, :zero) + :one, #o = :o"),
 		ConditionExpression:       aws.String("attribute_not_exists(pk) OR #n < :max"),
 		ExpressionAttributeNames:  map[string]string{"#n": "n", "#o": "owner"},
-		ExpressionAttributeValues: item{":zero": n(0), ":one": n(1), ":max": n(1 << 40), ":o": s("worker-1")},
+		ExpressionAttributeValues: item{":zero": n(0), ":one": n(1), ":max": n(1 << 30), ":o": s("worker-1")},
 		ReturnValues:              types.ReturnValueAllNew,
 	}
 	report := func(b *testing.B) {

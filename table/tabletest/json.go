@@ -1,6 +1,7 @@
 package tabletest
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -13,9 +14,11 @@ func (o *object) number(name string, v float64) {
 	o.b = strconv.AppendFloat(o.b, v, 'f', -1, 64)
 }
 
-func (o *object) int(name string, v int) {
+func (o *object) int(name string, v int) { o.long(name, int64(v)) }
+
+func (o *object) long(name string, v int64) {
 	o.name(name)
-	o.b = strconv.AppendInt(o.b, int64(v), 10)
+	o.b = strconv.AppendInt(o.b, v, 10)
 }
 
 func (o *object) bool(name string, v bool) {
@@ -66,11 +69,17 @@ func (f *fields) items(name string) []jsontree.Node {
 
 // number returns an integer, and whether the request contains it.
 func (f *fields) number(name string) (int, bool) {
+	v, ok := f.long(name)
+	return int(min(v, math.MaxInt)), ok
+}
+
+// long returns a whole number that may not fit an int of 32 bits.
+func (f *fields) long(name string) (int64, bool) {
 	n := f.get(name, jsontree.Number)
 	if n.IsNull() {
 		return 0, false
 	}
-	v, err := strconv.Atoi(n.Text)
+	v, err := strconv.ParseInt(n.Text, 10, 64)
 	if err != nil {
 		f.wrong(n)
 		return 0, false

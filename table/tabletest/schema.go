@@ -133,8 +133,8 @@ func readThroughput(in *fields) throughput {
 	}
 	f := in.sub("ProvisionedThroughput")
 	var p throughput
-	p.read, _ = f.number("ReadCapacityUnits")
-	p.write, _ = f.number("WriteCapacityUnits")
+	p.read, _ = f.long("ReadCapacityUnits")
+	p.write, _ = f.long("WriteCapacityUnits")
 	in.err = firstError(in.err, f.err)
 	return p
 }

@@ -3,9 +3,9 @@ package tabletest
 import "time"
 
 // throughput is a number of units per second, for reads and for writes.
-type throughput struct{ read, write int }
+type throughput struct{ read, write int64 }
 
-func (u *throughput) members() [2]*int { return [2]*int{&u.read, &u.write} }
+func (u *throughput) members() [2]*int64 { return [2]*int64{&u.read, &u.write} }
 
 // Initial capacity of an on-demand table or index, in units per second.
 const (
@@ -30,7 +30,7 @@ const unlimited = -1
 // wanted is OnDemandThroughput or WarmThroughput in a request: two optional numbers.
 type wanted struct {
 	names  [2]string // names of the numbers for reads and writes
-	values [2]int
+	values [2]int64
 	given  [2]bool
 }
 
@@ -40,7 +40,7 @@ func (f *fields) wanted(name string, names [2]string) wanted {
 	w := wanted{names: names}
 	in := f.sub(name)
 	for i, member := range names {
-		w.values[i], w.given[i] = in.number(member)
+		w.values[i], w.given[i] = in.long(member)
 	}
 	f.err = firstError(f.err, in.err)
 	return w
@@ -175,8 +175,8 @@ func (p *provision) describeThroughput(o *object, v view) {
 			o.time("LastDecreaseDateTime", p.decreased)
 		}
 		o.int("NumberOfDecreasesToday", p.decreasesToday(v.now))
-		o.int("ReadCapacityUnits", p.throughput.read)
-		o.int("WriteCapacityUnits", p.throughput.write)
+		o.long("ReadCapacityUnits", p.throughput.read)
+		o.long("WriteCapacityUnits", p.throughput.write)
 	})
 }
 
@@ -185,10 +185,10 @@ func (p *provision) describeCapacity(o *object, v view, index string) {
 	if p.limit != (throughput{}) {
 		o.object("OnDemandThroughput", func(o *object) {
 			if p.limit.read != 0 {
-				o.int("MaxReadRequestUnits", p.limit.read)
+				o.long("MaxReadRequestUnits", p.limit.read)
 			}
 			if p.limit.write != 0 {
-				o.int("MaxWriteRequestUnits", p.limit.write)
+				o.long("MaxWriteRequestUnits", p.limit.write)
 			}
 		})
 	}
@@ -200,8 +200,8 @@ func (p *provision) describeCapacity(o *object, v view, index string) {
 		status = statusUpdating
 	}
 	o.object("WarmThroughput", func(o *object) {
-		o.int("ReadUnitsPerSecond", p.warm.read)
-		o.int("WriteUnitsPerSecond", p.warm.write)
+		o.long("ReadUnitsPerSecond", p.warm.read)
+		o.long("WriteUnitsPerSecond", p.warm.write)
 		o.text("Status", status)
 	})
 }
