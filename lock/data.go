@@ -121,7 +121,7 @@ func (l *Lease) setData(ctx context.Context, d lockrow.Data) error {
 		t.data = d
 		return nil
 	case !errors.Is(err, table.ErrCondition):
-		if inDoubt {
+		if inDoubt || saysOver(err) { // as in send
 			t.data = lockrow.Data{} // not known
 			return unknown(err)
 		}

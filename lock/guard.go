@@ -251,9 +251,11 @@ func passedRow(l *Lease, to *target) lockrow.Row {
 	return row
 }
 
+// send applies ops and guards. ctx can be that of a lease, and end because the lease does. If no guard was refused by then, a late copy
+// of a request can still be applied, even of one that was throttled.
 func send(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
 	err := leases[0].client.table.Write(ctx, append(slices.Clip(ops), guards...)...)
-	if table.MayBeApplied(err) {
+	if table.MayBeApplied(err) || len(table.Conditions(err)) == 0 && saysOver(err) {
 		return unknown(err)
 	}
 	return err
@@ -284,11 +286,13 @@ type unknownError struct{ err error }
 // unknown marks the error of a write that may have been applied. The error can be that of a later attempt, which was clearly refused.
 func unknown(err error) error {
 	err = errs.WithOutcome(err, true)
-	if errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) {
+	if saysOver(err) {
 		return &unknownError{err}
 	}
 	return err
 }
+
+func saysOver(err error) bool { return errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) }
 
 func (e *unknownError) Error() string { return e.err.Error() }
 

@@ -46,6 +46,51 @@ func TestWrite_WithoutAnAnswerIsNoLossOfTheLock(t *testing.T) {
 	}
 }
 
+// The same while DynamoDB refuses the write for now: a late copy of a refused request is applied.
+func TestWrite_RefusedUntilTheLeaseEndsIsNoLossOfTheLock(t *testing.T) {
+	write := func(f func(*lock.Lease, context.Context, ...table.Op) error) func(*world, *lock.Lease) error {
+		return func(w *world, l *lock.Lease) error { return f(l, l.Context(), w.count("n")) }
+	}
+	for name, c := range map[string]struct {
+		operation string
+		write     func(*world, *lock.Lease) error
+	}{
+		"write":    {"TransactWriteItems", write((*lock.Lease).Write)},
+		"commit":   {"TransactWriteItems", write((*lock.Lease).Commit)},
+		"set data": {"UpdateItem", func(_ *world, l *lock.Lease) error { return l.SetData(l.Context(), "new") }},
+	} {
+		for _, kind := range []tabletest.FaultKind{tabletest.Throttle, tabletest.TransactionConflict} {
+			t.Run(name+" "+kind.String(), func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					client := w.client(quiet)
+					l, err := client.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+					require.NoError(t, err)
+					time.Sleep(15 * time.Second)
+					w.engine.Inject(
+						tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: c.operation, Times: 1, For: 10 * time.Second},
+						tabletest.Fault{Kind: kind, Operation: c.operation},
+					)
+					err = c.write(w, l)
+					require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
+					require.NotErrorIs(t, err, lock.ErrLost)
+					require.True(t, table.MayBeApplied(err), err)
+					w.engine.ClearFaults()
+					time.Sleep(10 * time.Second)
+					if name != "set data" {
+						require.EqualValues(t, 1, w.counted("n"))
+						return
+					}
+					row, err := client.Inspect(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					var data string
+					require.NoError(t, row.Data.Decode(&data))
+					require.Equal(t, "new", data)
+				})
+			})
+		}
+	}
+}
+
 // Do reports that the lock was lost, whatever its function returns.
 func TestDo_ReportsTheLossAfterAWriteWithoutAnAnswer(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
