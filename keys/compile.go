@@ -14,15 +14,18 @@ import (
 //
 //   - [ErrSyntax], [ErrEmpty], [ErrInvalidUTF8], [ErrDuplicate]: the text is malformed
 //   - [ErrAmbiguous]: neither the delimiter nor the end follows a variable-width field
-//   - [ErrDelimiter], [ErrRange]: an option is invalid
+//   - [ErrDelimiter], [ErrRange], [ErrEmpty]: an option is invalid, or nil
 //   - [ErrTooLong]: even the shortest key would exceed the limit
 func NewTemplate(text string, opts ...Option) (*Template, error) {
 	o := options{delim: '#', limit: MaxPK}
-	for _, opt := range opts {
-		opt(&o)
-	}
 	fail := func(field string, cause error) (*Template, error) {
 		return nil, &Error{Op: "template", Template: text, Field: field, Err: cause}
+	}
+	for _, opt := range opts {
+		if opt == nil {
+			return fail("", fmt.Errorf("%w: nil option", ErrEmpty))
+		}
+		opt(&o)
 	}
 	esc, err := newEscaper(o.delim)
 	switch {

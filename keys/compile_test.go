@@ -67,6 +67,7 @@ func TestNewTemplate_RefusesNamingTheField(t *testing.T) {
 		{"{a}", []keys.Option{keys.WithDelimiter(0)}, "", keys.ErrDelimiter, ""},
 		{"{a}", []keys.Option{keys.WithLimit(0)}, "", keys.ErrRange, ""},
 		{"{a}", []keys.Option{keys.WithLimit(2049)}, "", keys.ErrRange, ""},
+		{"{a}", []keys.Option{nil}, "", keys.ErrEmpty, "nil option"},
 		{"{a}", []keys.Option{keys.WithPrefix("\xff")}, "", keys.ErrInvalidUTF8, "prefix"},
 		{"{n:uint4}", []keys.Option{keys.WithLimit(3)}, "", keys.ErrTooLong, ""},
 		{"{n:uint4}", []keys.Option{keys.WithLimit(4), keys.WithPrefix("p")}, "", keys.ErrTooLong, ""},

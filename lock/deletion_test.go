@@ -491,3 +491,55 @@ func TestDeletion_NeverOfAHeldRow(t *testing.T) {
 		require.ErrorIs(t, err, table.ErrNotFound)
 	})
 }
+
+// The machine of a holder is suspended most of the time, each time for less than its lease. Its monotonic clock stands still meanwhile, but
+// the time until the deletion of the row goes on.
+func TestDeletion_SuspensionsKeepHeldRows(t *testing.T) {
+	targets := names(2)
+	for name, acquire := range map[string]func(*lock.Client, context.Context) (*lock.Lease, error){
+		"held": func(c *lock.Client, ctx context.Context) (*lock.Lease, error) { return c.Acquire(ctx, targets[0]) },
+		"held while another one is waited for": func(c *lock.Client, ctx context.Context) (*lock.Lease, error) {
+			b, err := c.AcquireAll(ctx, targets)
+			if err != nil {
+				return nil, err
+			}
+			return b.Leases()[0], nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				m, l := &frozen{}, &line{to: w.engine.HTTPClient()}
+				tbl, err := table.Open(frozenClient{w.sdk(l), m}, table.Schema{Name: "app"})
+				require.NoError(t, err)
+				c, err := lock.New(tbl, lock.Config{Retention: day, Lease: time.Hour})
+				require.NoError(t, err)
+				other, err := w.client(lock.Config{Retention: day, Lease: time.Hour}).Acquire(ctx, targets[1])
+				require.NoError(t, err)
+				got := make(chan *lock.Lease, 1)
+				go func() {
+					l, err := acquire(c, ctx)
+					assert.NoError(t, err)
+					got <- l
+				}()
+				key, err := c.Key(targets[0])
+				require.NoError(t, err)
+				for range 60 {
+					time.Sleep(5 * time.Minute)
+					l.cut(refused)
+					for range 35 {
+						time.Sleep(time.Minute)
+						m.by.Add(int64(time.Minute))
+					}
+					l.cut(open)
+					w.engine.Sweep()
+					_, err := w.table.Get(ctx, key, true)
+					require.NoError(t, err)
+				}
+				time.Sleep(20 * time.Minute)
+				require.NoError(t, other.Release(ctx))
+				require.NoError(t, (<-got).Release(ctx))
+				require.NoError(t, c.Close(ctx))
+			})
+		})
+	}
+}

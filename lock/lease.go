@@ -96,7 +96,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 			slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now(),
 			writes: row.Writes, edits: row.Edits,
 		},
-		status: status{known: known{kept: now}},
+		status: status{known: known{kept: c.clk().Instant()}},
 	}
 	if r.data.Given { // the payload is written by now, or will be before the caller gets the lease
 		row.Data = r.data.Value

@@ -61,7 +61,7 @@ func placeOf(t lockrow.Ticket) Place {
 // UnmarshalDynamo reads a place from its form in the row.
 func (p *Place) UnmarshalDynamo(av types.AttributeValue) error {
 	s, ok := av.(*types.AttributeValueMemberS)
-	if !ok {
+	if !ok || s == nil {
 		return fmt.Errorf("%w: a place is not a string", ErrMalformed)
 	}
 	t, err := lockrow.ParseTicket(s.Value)
@@ -78,9 +78,10 @@ func (p Place) inLine() lockrow.Ticket {
 	return lockrow.Ticket{ID: p.Ticket, At: p.Since.UnixMilli(), Length: p.Lease.Milliseconds(), Owner: p.Owner}
 }
 
-// row is the row that the record was decoded from, as far as it tells who holds the lock, and since when.
+// row is the row that the record was decoded from, as far as it tells who holds the lock, and since when. It may be malformed: Records
+// does not check what it decodes.
 func (r Record) row() *lockrow.Row {
-	row := &lockrow.Row{Permits: int64(r.Permits), Stays: r.Stays, Kept: r.Kept, Since: r.Changed, Renewed: r.Renewed}
+	row := &lockrow.Row{Permits: int64(max(r.Permits, 0)), Stays: r.Stays, Kept: r.Kept, Since: r.Changed, Renewed: r.Renewed}
 	for _, p := range r.Line {
 		row.Line = append(row.Line, p.inLine())
 	}

@@ -97,7 +97,7 @@ const latest = 15 * time.Minute
 // due reports whether maintain has something to do. A write under way comes first, for up to twice prolongEvery.
 func (l *Lease) due() bool {
 	s := l.status.get()
-	kept := l.client.clk().Ago(s.kept)
+	kept := l.client.clk().Instant().Since(s.kept)
 	if l.session == nil || l.turn.taken() && kept < 2*prolongEvery {
 		return false
 	}
@@ -119,13 +119,14 @@ func (l *Lease) maintain(ctx context.Context) {
 	if l.is().Over() {
 		return
 	}
+	start := c.clk().Instant()
 	row, err := c.prolong(ctx, l.key, l.holding, l.request.keep())
 	switch {
 	case errors.Is(err, ErrStolen):
 		_ = l.gone(ctx, &row)
 	case err == nil:
 		l.status.mu.Lock()
-		l.status.kept = c.clk().Now()
+		l.status.kept = start
 		l.status.mu.Unlock()
 	}
 }

@@ -27,13 +27,13 @@ type status struct {
 // known is what is known of a lease at one moment.
 type known struct {
 	state lease.State
-	gave  bool        // a release has begun while the lock was held
-	place *place      // the process's place in the line; nil if this lease does not have it
-	loss  error       // why the lease expired or was lost; nil if neither
-	got   time.Time   // monotonic: when the caller got the lease; zero before
-	limit *clock.Term // the term of MaxHold; nil without MaxHold
-	kept  time.Time   // monotonic: when the row's deletion was put off last
-	doubt time.Time   // monotonic: when a commit without an answer was sent last; zero for never
+	gave  bool          // a release has begun while the lock was held
+	place *place        // the process's place in the line; nil if this lease does not have it
+	loss  error         // why the lease expired or was lost; nil if neither
+	got   time.Time     // monotonic: when the caller got the lease; zero before
+	limit *clock.Term   // the term of MaxHold; nil without MaxHold
+	kept  clock.Instant // when the row's deletion was put off last; the time until it goes on while the machine is suspended
+	doubt time.Time     // monotonic: when a commit without an answer was sent last; zero for never
 }
 
 // get returns what is known now.

@@ -180,7 +180,7 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 	if a.fixed > 0 {
 		every = a.fixed / 3
 	}
-	t := a.client.clk().NewTimer(max(every-a.client.clk().Ago(a.start.Mono), 0))
+	t := a.client.clk().NewTimer(max(every-a.client.clk().Instant().Since(a.start), 0))
 	return t.C(), func() { t.Stop() }
 }
 
@@ -188,7 +188,7 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 // on. For a call under a session that has waited for several locks for prolongEvery, it puts off the deletion of their rows instead.
 func (a *acquisition) renewFirst(ctx context.Context) error {
 	c := a.client
-	start, long := c.clk().Instant(), len(a.entries) > 1 && c.clk().Ago(a.start.Mono) >= prolongEvery
+	start, long := c.clk().Instant(), len(a.entries) > 1 && c.clk().Instant().Since(a.start) >= prolongEvery
 	err := attempt.Each(a.entries, func(e *entry) (err error) { // in parallel: one after the other, they could take longer than a lease
 		row := *e.row.Load()
 		if !row.Granted(e.ticket.ID) {

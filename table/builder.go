@@ -211,8 +211,8 @@ func (e *EncodeError) Unwrap() []error { return []error{ErrInvalid, e.Err} }
 
 // Encode encodes a Go value as an attribute value, as guregu/dynamo does. An empty string that is v itself, or an element
 // of a list, stays an empty string. As a field of a struct (unless its tag has allowempty) or of a map it is left out. v is
-// refused if it has no encoding, such as a nil pointer or map, an empty set, an empty []byte, or a pointer to an empty
-// string.
+// refused if it has no encoding, such as a nil pointer or map, an empty set, an empty []byte, a pointer to an empty
+// string, or a value that contains itself.
 func Encode(v any) (types.AttributeValue, error) {
 	switch v := v.(type) {
 	case types.AttributeValue:
@@ -237,6 +237,9 @@ func Encode(v any) (types.AttributeValue, error) {
 func encode(v any) (types.AttributeValue, error) {
 	if rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer && rv.IsNil() {
 		return nil, fmt.Errorf("%w: %T encodes to no value", ErrInvalid, v) // without calling its methods, which may not expect it
+	}
+	if endless(reflect.ValueOf(v), maxHops) {
+		return nil, &EncodeError{What: fmt.Sprintf("a %T", v), Err: errEndless}
 	}
 	av, err := dynamo.Marshal(v)
 	if err != nil {

@@ -124,6 +124,58 @@ func TestEncode_TakesGoValues(t *testing.T) {
 	}
 }
 
+// itself has all ways in which a value can lead back to itself.
+type itself struct {
+	Pointer *itself
+	List    []*itself
+	Map     map[string]*itself
+	Any     any
+	Left    *itself `dynamo:"-"`
+	hidden  *itself
+	Encoded encoded
+}
+
+// encoded leads back too, but encodes itself.
+type encoded struct{ to *itself }
+
+func (encoded) MarshalDynamo() (types.AttributeValue, error) {
+	return &types.AttributeValueMemberS{Value: "x"}, nil
+}
+
+// The stack would overflow, which a program cannot recover from.
+func TestEncode_RefusesWhatContainsItself(t *testing.T) {
+	list, doc := []any{nil}, map[string]any{}
+	list[0], doc["x"] = list, doc
+	var loop any
+	loop = &loop
+	var byPointer, byList, byMap, byAny, embedded itself
+	byPointer.Pointer, byList.List, byMap.Map, byAny.Any = &byPointer, []*itself{nil, &byList}, map[string]*itself{"x": &byMap}, &byAny
+	embedded.Any = struct{ *itself }{&embedded}
+	for name, v := range map[string]any{
+		"list": list, "map": doc, "interface": loop, "field": &byPointer, "value": byPointer, "field list": byList, "field map": byMap,
+		"field any": byAny, "embedded": embedded, "operand": []itself{{}, byPointer},
+	} {
+		_, err := Encode(v)
+		require.ErrorIs(t, err, ErrInvalid, name)
+		_, _, b := expression(Cond{}, Attr("a").Set(v))
+		require.ErrorIs(t, b.err, ErrInvalid, name)
+	}
+
+	inList, inMap := &types.AttributeValueMemberL{Value: make([]types.AttributeValue, 1)}, &types.AttributeValueMemberM{Value: Item{}}
+	inList.Value[0], inMap.Value["x"] = inList, inMap
+	for _, av := range []types.AttributeValue{inList, inMap} {
+		_, err := Encode(av)
+		require.ErrorIs(t, err, ErrInvalid)
+	}
+
+	var fine itself
+	fine.Left, fine.hidden, fine.Encoded = &fine, &fine, encoded{&fine}
+	fine.Any = &itself{Pointer: &itself{}}
+	av, err := Encode(fine)
+	require.NoError(t, err)
+	assert.Contains(t, av.(*types.AttributeValueMemberM).Value, "Any")
+}
+
 func TestInvalidOperand_IsRefusedWithItsError(t *testing.T) {
 	cause := errors.New("no such field")
 	bad, a := InvalidOperand(cause), Attr("a")

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -79,6 +81,10 @@ func TestItemFromJSON_KnowsTheDepthThatDynamoDBHolds(t *testing.T) {
 			require.NoError(t, f.Write(t.Context(), table.Put(item)), innermost)
 			item["a"] = list(fits["a"])
 			require.ErrorIs(t, f.Write(t.Context(), table.Put(item)), table.ErrInvalid, innermost)
+			_, err = table.Encode(item["a"])
+			require.ErrorIs(t, err, table.ErrInvalid, innermost)
+			_, err = f.engine.Client().PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(f.Name()), Item: item})
+			require.ErrorContains(t, err, "ValidationException", innermost)
 			_, err = table.ItemFromJSON(nested(lists+1, innermost))
 			require.ErrorIs(t, err, table.ErrInvalid, innermost)
 		}

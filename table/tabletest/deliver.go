@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"slices"
 	"syscall"
 	"time"
 
@@ -83,6 +84,7 @@ func (e *Engine) choose(in *incoming) {
 			in.faults = append(in.faults, f)
 		}
 	}
+	e.faults = slices.DeleteFunc(e.faults, (*armed).over)
 }
 
 func (e *Engine) serveFaulty(ctx context.Context, in *incoming) (*answer, error) {

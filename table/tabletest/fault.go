@@ -144,13 +144,14 @@ func (k FaultKind) applies(op string) bool {
 	return true
 }
 
+// over reports whether the fault can hit no further request.
+func (f *armed) over() bool { return f.Times > 0 && f.hits >= f.Times }
+
 // hit reports whether the fault hits a request, and counts it.
 func (f *armed) hit(r Request) bool {
-	if f.Times > 0 && f.hits >= f.Times || !f.Kind.applies(r.Operation) {
-		return false
-	}
 	switch {
-	case f.Call > 0 && f.Call != r.Index,
+	case !f.Kind.applies(r.Operation),
+		f.Call > 0 && f.Call != r.Index,
 		f.Operation != "" && f.Operation != r.Operation,
 		f.Table != "" && !slices.Contains(r.Tables, f.Table),
 		f.Key != nil && !slices.ContainsFunc(r.Keys, func(k Key) bool { return f.names(k.Table, k.Attrs) }),

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
@@ -323,3 +325,21 @@ func TestFault_EveryAndWhen(t *testing.T) {
 }
 
 func serverTime(m middleware.Metadata) (time.Time, bool) { return awsmiddleware.GetServerTime(m) }
+
+// A long test injects many faults, each for one request. Those that can hit no more are not kept, and no later request looks at them.
+func TestFault_ThatIsOverIsForgotten(t *testing.T) {
+	e, c := setup(t)
+	inject := func() weak.Pointer[tabletest.Fault] {
+		f := &tabletest.Fault{Kind: tabletest.SkewDate, Times: 1}
+		f.When = func(r tabletest.Request) bool { return f.Times == 1 && r.Operation == "UpdateItem" }
+		e.Inject(*f)
+		return weak.Make(f)
+	}
+	fault := inject()
+	runtime.GC()
+	require.NotNil(t, fault.Value(), "it has hit nothing yet")
+	require.NoError(t, add(t.Context(), c, "a"))
+	runtime.GC()
+	assert.Nil(t, fault.Value())
+	assert.Equal(t, []tabletest.FaultKind{tabletest.SkewDate}, e.Requests()[0].Faults)
+}

@@ -1,6 +1,8 @@
 package tabletest_test
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,4 +37,33 @@ func TestRequests_AreLogged(t *testing.T) {
 	assert.InDelta(t, 2, log[2].Consumed, 0)
 	e.ResetRequests()
 	assert.Empty(t, e.Requests())
+}
+
+// The log has the keys of a request. It does not keep the rest of the request, which can have megabytes.
+func TestRequests_TheLogOfLargeRequestsIsSmall(t *testing.T) {
+	e, c := setup(t)
+	large := key("a", "n")
+	large["text"] = &types.AttributeValueMemberS{Value: strings.Repeat("x", 300_000)}
+	refused := func() {
+		_, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{
+			TableName: aws.String("app"), Item: large, ConditionExpression: aws.String("attribute_exists(pk)"),
+		})
+		require.Error(t, err)
+	}
+	heap := func() int64 {
+		for range 3 { // pools are emptied by the second
+			runtime.GC()
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	refused() // buffers have grown
+	before := heap()
+	const many = 100
+	for range many {
+		refused()
+	}
+	assert.Less(t, heap()-before, int64(many*10_000), "bytes")
+	require.Len(t, e.Requests(), many+1)
 }

@@ -1,6 +1,7 @@
 package jsontree
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,9 +18,10 @@ var (
 	errEnd   = errors.New("jsontree: unexpected end of document")
 )
 
-// Parse reads data as exactly one JSON document. The tree does not refer to data, so data may be reused afterwards.
+// Parse reads data as exactly one JSON document. The tree does not refer to data, so data may be reused afterwards. Each text in the tree has
+// memory of its own: what keeps one of them, such as the request log, does not keep the whole document.
 func Parse(data []byte) (*Node, error) {
-	p := parser{src: string(data)}
+	p := parser{src: data}
 	var root Node
 	if err := p.value(&root, 0); err != nil {
 		return nil, err
@@ -32,7 +34,7 @@ func Parse(data []byte) (*Node, error) {
 }
 
 type parser struct {
-	src string
+	src []byte
 	pos int
 }
 
@@ -42,6 +44,9 @@ func (p *parser) unexpected() error {
 	}
 	return fmt.Errorf("jsontree: unexpected character at offset %d", p.pos)
 }
+
+// next reports whether text comes next.
+func (p *parser) next(text string) bool { return bytes.HasPrefix(p.src[p.pos:], []byte(text)) }
 
 func (p *parser) space() {
 	for p.pos < len(p.src) {
@@ -71,15 +76,15 @@ func (p *parser) value(n *Node, depth int) error {
 		text, err := p.text()
 		n.Kind, n.Text = String, text
 		return err
-	case c == 't' && strings.HasPrefix(p.src[p.pos:], "true"):
+	case c == 't' && p.next("true"):
 		n.Kind, n.Bool = Bool, true
 		p.pos += len("true")
 		return nil
-	case c == 'f' && strings.HasPrefix(p.src[p.pos:], "false"):
+	case c == 'f' && p.next("false"):
 		n.Kind = Bool
 		p.pos += len("false")
 		return nil
-	case c == 'n' && strings.HasPrefix(p.src[p.pos:], "null"):
+	case c == 'n' && p.next("null"):
 		n.Kind = Null
 		p.pos += len("null")
 		return nil
@@ -113,7 +118,7 @@ func (p *parser) number(n *Node) error {
 			return p.unexpected()
 		}
 	}
-	n.Kind, n.Text = Number, p.src[start:p.pos]
+	n.Kind, n.Text = Number, string(p.src[start:p.pos])
 	return nil
 }
 
@@ -206,7 +211,7 @@ func (p *parser) text() (string, error) {
 	for p.pos < len(p.src) {
 		switch c := p.src[p.pos]; {
 		case c == '"':
-			s := p.src[start:p.pos]
+			s := string(p.src[start:p.pos])
 			p.pos++
 			return valid(s), nil
 		case c == '\\':
@@ -223,7 +228,7 @@ func (p *parser) text() (string, error) {
 // escaped continues text from its first backslash on. start is where the text begins.
 func (p *parser) escaped(start int) (string, error) {
 	var b strings.Builder
-	b.WriteString(p.src[start:p.pos])
+	b.Write(p.src[start:p.pos])
 	for p.pos < len(p.src) {
 		c := p.src[p.pos]
 		switch {
@@ -273,7 +278,7 @@ func (p *parser) escape() (rune, error) {
 		if !utf16.IsSurrogate(r) {
 			return r, nil
 		}
-		if strings.HasPrefix(p.src[p.pos:], `\u`) {
+		if p.next(`\u`) {
 			p.pos += 2
 			low, ok := p.hex()
 			if !ok {
