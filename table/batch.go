@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -200,9 +201,7 @@ func (t *Table) BatchWrite(ctx context.Context, ops []Op) error {
 
 func (t *Table) batchWrite(ctx context.Context, chunk []action) (rest []action, err error) {
 	requests := make([]types.WriteRequest, len(chunk))
-	byKey := make(map[keys.Key]action, len(chunk))
 	for i, a := range chunk {
-		byKey[a.key] = a
 		if a.op.kind == putOp {
 			requests[i].PutRequest = &types.PutRequest{Item: a.op.item}
 		} else {
@@ -226,11 +225,11 @@ func (t *Table) batchWrite(ctx context.Context, chunk []action) (rest []action, 
 			if err != nil {
 				return answer{}, err
 			}
-			a, ok := byKey[key]
-			if !ok {
+			i := slices.IndexFunc(chunk, func(a action) bool { return a.key == key })
+			if i < 0 {
 				return answer{}, errors.New("an unprocessed item that was not sent")
 			}
-			rest = append(rest, a)
+			rest = append(rest, chunk[i])
 		}
 		return answer{out.ResultMetadata, out.ConsumedCapacity}, nil
 	})
