@@ -25,7 +25,8 @@ type plan struct {
 	readOnly, untyped bool
 
 	pk, sk  keyPlan
-	match   *match // nil if every row matches
+	match   *match     // nil if every row matches
+	ours    table.Cond // the type is the entity's, or there is no type attribute
 	indexes []indexPlan
 	version *field
 	ttl     *field
@@ -268,6 +269,8 @@ type compiler struct {
 func (c *compiler) compile() {
 	p, spec := c.plan, &c.spec
 	var problems []string
+	typ := table.Attr(p.scheme.Type)
+	p.ours = table.Or(typ.NotExists(), typ.Equal(spec.Type))
 	p.fields, problems = fieldsOf(c.goType, spec.AttributePrefix)
 	for _, text := range problems {
 		c.problem("%s", text)

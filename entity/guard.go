@@ -25,7 +25,7 @@ const (
 // guarded adds a guard to an operation, and binds it.
 func (e *core) guarded(op table.Op, g *guard) table.Op {
 	p := e.plan
-	conds := make([]table.Cond, 0, 5+len(g.seen))
+	conds := make([]table.Cond, 0, 8)
 	if g.exists && g.version <= 0 { // the version implies that the row exists
 		conds = append(conds, table.Attr(p.scheme.PK).Exists())
 	}
@@ -104,7 +104,7 @@ func (e *core) isOursOrNone(m verdict) table.Cond {
 	case m.never:
 		return table.Or(none, typ.Equal(e.typ))
 	case m.cond.IsZero():
-		return table.Or(typ.NotExists(), typ.Equal(e.typ))
+		return e.plan.ours
 	}
 	return table.Or(table.And(typ.NotExists(), table.Or(none, m.cond)), typ.Equal(e.typ))
 }

@@ -28,7 +28,11 @@ type part struct {
 	query table.Query  // for the next request
 	rows  []table.Item // read but not returned yet
 	done  bool         // no rows follow
+	grows bool         // each page is twice as large as the one before
 }
+
+// maxPage bounds the rows that one request examines, which also end after 1 MB.
+const maxPage = 1 << 30
 
 // read sends requests until there are rows or the end is reached. A page can be empty because of a filter.
 func (p *part) read(ctx context.Context, t *table.Table) error {
@@ -38,6 +42,9 @@ func (p *part) read(ctx context.Context, t *table.Table) error {
 			return err
 		}
 		p.rows, p.query.Start, p.done = page.Items, page.Next, page.Next == nil
+		if p.grows {
+			p.query.PageSize = min(2*p.query.PageSize, maxPage)
+		}
 	}
 	return nil
 }

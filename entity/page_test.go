@@ -273,3 +273,36 @@ func TestPage_ReportsARowThatDoesNotDecode(t *testing.T) {
 		assert.Empty(t, f.faults.Sent())
 	})
 }
+
+func TestLimit_OfAFewRowsBehindManyThatAreLeftOutTakesFewRequests(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		visits := define(t, f.Table, visitSpec())
+		var ops []table.Op
+		for i := range 200 {
+			visit := Visit{Site: "a", Day: i / 10, Guest: fmt.Sprint(i % 10)}
+			if i < 199 {
+				visit.Expires = f.clock.now().Add(-time.Hour)
+			}
+			op := visits.PutOp(visit)
+			require.NoError(t, op.Err())
+			ops = append(ops, table.Put(op.Item()))
+		}
+		require.NoError(t, f.BatchWrite(t.Context(), ops))
+		match := keys.Values{"site": "a"}
+
+		ctx, cost := table.WithUsage(t.Context())
+		assert.Len(t, collect(t, visits.Query(ctx, match, entity.Limit(1))), 1)
+		assert.LessOrEqual(t, cost.Totals().Requests, int64(9), "1, 2, 4 and so on, up to 128 rows, and the rest")
+
+		ctx, cost = table.WithUsage(t.Context())
+		page, err := visits.Page(ctx, match, entity.Limit(1))
+		require.NoError(t, err)
+		assert.Len(t, page.Items, 1)
+		assert.LessOrEqual(t, cost.Totals().Requests, int64(9))
+
+		ctx, cost = table.WithUsage(t.Context())
+		assert.Len(t, collect(t, visits.Query(ctx, match, entity.Limit(1), entity.PageSize(20))), 1)
+		assert.EqualValues(t, 10, cost.Totals().Requests, "a size that the caller has set stays")
+	})
+}

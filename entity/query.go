@@ -78,7 +78,7 @@ func (e *core) visible(item table.Item, r *reading) bool {
 // Options: all except [Segments].
 //
 // Cost: per request, half a read unit per 4 KB examined, one if consistent. Each shard costs at least one request, and
-// can read up to [Limit] rows that are not needed.
+// can read up to [Limit] rows that are not needed, and twice as many as are left out.
 func (e *Entity[T]) Query(ctx context.Context, match keys.Values, opts ...ReadOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) { e.core.query(ctx, match, opts, yielding(yield)) }
 }
@@ -114,7 +114,7 @@ type search struct {
 	binding binding
 }
 
-// search prepares a query. With a limit, but no page size and no filter, a request examines up to limit + more rows.
+// search prepares a query. With a limit, but no page size and no filter, the first request examines up to limit + more rows.
 func (e *core) search(match keys.Values, opts []ReadOption, more int) (*search, error) {
 	r, err := newReading(opts, queryOptions)
 	if err != nil {
@@ -146,7 +146,8 @@ func (e *core) search(match keys.Values, opts []ReadOption, more int) (*search, 
 			Descending: r.descending, Consistent: r.consistent, PageSize: r.pageSize,
 		}
 		if r.pageSize == 0 && r.limit > 0 && r.filter.IsZero() {
-			q.PageSize = min(r.limit, 1<<30) + more
+			// A second page is read only if rows of the first one are left out. There may be many of these, so pages grow.
+			q.PageSize, s.rows.parts[i].grows = min(r.limit, maxPage)+more, true
 		}
 		s.rows.parts[i].query = q
 	}

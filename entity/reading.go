@@ -119,7 +119,8 @@ func Limit(n int) ReadOption {
 }
 
 // PageSize sets the number of rows that one request examines, at least 1. It is not the number of rows of an
-// [Entity.Page]: that is [Limit]. Defaults to as many as 1 MB holds, and no more than [Limit] needs.
+// [Entity.Page]: that is [Limit]. Defaults to as many as 1 MB holds. With [Limit] and without a filter, the first request
+// examines no more than Limit needs, and each further one twice as many as the one before, since some were left out.
 func PageSize(n int) ReadOption {
 	return func(r *reading) error {
 		r.given |= optPageSize

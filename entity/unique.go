@@ -298,6 +298,9 @@ func (e *core) settled(ctx context.Context, write func(settlement) error) error 
 	var s settlement
 	for unclear := false; ; {
 		err := write(s)
+		if err == nil {
+			return nil
+		}
 		if unclear = unclear || table.MayBeApplied(err); unclear {
 			err = errs.WithOutcome(err, true) // perhaps by a transaction before this one
 		}

@@ -197,18 +197,22 @@ func (e *core) putOp(stamped reflect.Value, from *basis, create bool, s settleme
 	if err != nil {
 		return table.Invalid(e.fail("put", err))
 	}
+	key, err := e.table.KeyOf(item)
+	if err != nil {
+		return table.Invalid(e.fail("put", err))
+	}
 	var m verdict
 	if p.match != nil {
 		if err := p.checkMatch(item); err != nil {
 			return table.Invalid(e.fail("put", err))
 		}
-		m = p.match.at(e.keyOf(stamped))
+		m = p.match.at(key)
 	}
 	var before reflect.Value
 	if from != nil && !from.absent() {
 		before = from.row
 	}
-	sentinels, err := e.sentinels(e.keyOf(stamped), before, stamped, s)
+	sentinels, err := e.sentinels(key, before, stamped, s)
 	if err != nil {
 		return table.Invalid(e.fail("put", err))
 	}

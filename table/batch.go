@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -37,7 +38,8 @@ func (e *UnprocessedError) Unwrap() error { return e.Err }
 
 // drain sends work in chunks until nothing is left. send returns the rest of its chunk, which DynamoDB left undone. drain waits by the
 // retry policy before it sends a rest again, and gives up when the policy ends. The policy starts anew each time the rest shrinks. Under
-// WithoutRetry, drain never waits, and gives up as soon as a rest does not shrink. It returns unfinished work with the error.
+// WithoutRetry, drain never waits, and gives up as soon as a rest does not shrink. It returns unfinished work with the error. It
+// overwrites work.
 func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([]T) ([]T, error)) ([]T, error) {
 	var wait backoff.BackOff
 	for len(work) > 0 {
@@ -50,7 +52,11 @@ func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([
 			work, wait = work[n:], nil
 			continue
 		}
-		work = append(append([]T(nil), rest...), work[n:]...)
+		if len(rest) > n {
+			return work, errors.New("more unprocessed items than were sent")
+		}
+		work = work[n-len(rest):] // in place: a copy for each rest would take time quadratic in the length of work
+		copy(work, rest)
 		if len(rest) < n {
 			wait = nil // progress, so the policy starts anew
 		}
@@ -200,9 +206,7 @@ func (t *Table) BatchWrite(ctx context.Context, ops []Op) error {
 
 func (t *Table) batchWrite(ctx context.Context, chunk []action) (rest []action, err error) {
 	requests := make([]types.WriteRequest, len(chunk))
-	byKey := make(map[keys.Key]action, len(chunk))
 	for i, a := range chunk {
-		byKey[a.key] = a
 		if a.op.kind == putOp {
 			requests[i].PutRequest = &types.PutRequest{Item: a.op.item}
 		} else {
@@ -226,11 +230,11 @@ func (t *Table) batchWrite(ctx context.Context, chunk []action) (rest []action, 
 			if err != nil {
 				return answer{}, err
 			}
-			a, ok := byKey[key]
-			if !ok {
+			i := slices.IndexFunc(chunk, func(a action) bool { return a.key == key })
+			if i < 0 {
 				return answer{}, errors.New("an unprocessed item that was not sent")
 			}
-			rest = append(rest, a)
+			rest = append(rest, chunk[i])
 		}
 		return answer{out.ResultMetadata, out.ConsumedCapacity}, nil
 	})

@@ -122,24 +122,29 @@ func Not(c Cond) Cond {
 }
 
 func combine(kind condKind, conds []Cond) Cond {
-	subs := make([]Cond, 0, len(conds))
-	for _, c := range conds {
-		switch {
+	n, last := 0, 0
+	for i := range conds {
+		if !conds[i].IsZero() {
+			n, last = n+1, i
+		}
+	}
+	switch {
+	case n == 1:
+		return conds[last]
+	case n == 0 && kind == orCond:
+		return Cond{kind: emptyCond}
+	case n == 0:
+		return Cond{}
+	}
+	subs := make([]Cond, 0, n)
+	for i := range conds {
+		switch c := &conds[i]; {
 		case c.IsZero():
 		case c.kind == kind:
 			subs = append(subs, c.subs...)
 		default:
-			subs = append(subs, c)
+			subs = append(subs, *c)
 		}
-	}
-	switch len(subs) {
-	case 0:
-		if kind == orCond {
-			return Cond{kind: emptyCond}
-		}
-		return Cond{}
-	case 1:
-		return subs[0]
 	}
 	return Cond{kind: kind, subs: subs}
 }

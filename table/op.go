@@ -62,7 +62,7 @@ func Invalid(err error) Op { return Op{err: err} }
 
 // If adds conditions. All conditions of an operation have to hold.
 func (o Op) If(conds ...Cond) Op {
-	o.cond = And(append([]Cond{o.cond}, conds...)...)
+	o.cond = And(o.cond, And(conds...))
 	o.prepared = nil
 	return o
 }

@@ -107,7 +107,7 @@ func Compile(t reflect.Type) (*Struct, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newCompiler()
+	c := new(compiler)
 	fields, err := c.fields(l)
 	if err != nil {
 		return nil, err
@@ -266,8 +266,4 @@ type compiler struct {
 type encoderKey struct {
 	typ   reflect.Type
 	flags flags
-}
-
-func newCompiler() *compiler {
-	return &compiler{encoders: map[encoderKey]*encodeFunc{}, decoders: map[reflect.Type]*decodeFunc{}}
 }

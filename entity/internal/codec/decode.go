@@ -41,6 +41,9 @@ func (c *compiler) decoder(t reflect.Type) decodeFunc {
 	if have, ok := c.decoders[t]; ok {
 		return func(av types.AttributeValue, v reflect.Value, depth int) error { return (*have)(av, v, depth) }
 	}
+	if c.decoders == nil {
+		c.decoders = map[reflect.Type]*decodeFunc{}
+	}
 	slot := new(decodeFunc)
 	c.decoders[t] = slot
 	*slot = c.newDecoder(t)
@@ -340,8 +343,10 @@ func (c *compiler) mapDecoder(t reflect.Type) decodeFunc {
 				return ErrDepth
 			}
 			v.Set(reflect.MakeMapWithSize(t, len(m.Value)))
+			k, x := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem() // copied into the map
 			for name, e := range m.Value {
-				k, x := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
+				k.SetZero()
+				x.SetZero()
 				if err := named(name, k); err != nil {
 					return err
 				}

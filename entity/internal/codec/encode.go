@@ -23,6 +23,9 @@ func (c *compiler) encoder(t reflect.Type, fl flags) (encodeFunc, error) {
 	if have, ok := c.encoders[key]; ok {
 		return func(v reflect.Value, fl flags, depth int) (types.AttributeValue, error) { return (*have)(v, fl, depth) }, nil
 	}
+	if c.encoders == nil {
+		c.encoders = map[encoderKey]*encodeFunc{}
+	}
 	slot := new(encodeFunc)
 	c.encoders[key] = slot
 	enc, err := c.newEncoder(t, fl)
@@ -367,7 +370,7 @@ func encodeAny(v reflect.Value, fl flags, depth int) (types.AttributeValue, erro
 			return nil, ErrDepth
 		}
 	}
-	enc, err := newCompiler().encoder(v.Elem().Type(), fl)
+	enc, err := new(compiler).newEncoder(v.Elem().Type(), fl)
 	if err != nil {
 		return nil, err
 	}
