@@ -189,7 +189,7 @@ func TestPass_AtTheGreatestFenceGrantsNothing(t *testing.T) {
 		c := w.client(quiet)
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		require.EqualValues(t, int64(math.MaxInt64-1), l.Fence())
+		require.Equal(t, int64(math.MaxInt64-1), l.Fence())
 		ended := outcome(ctx, c, lock.Name("report"))
 		time.Sleep(time.Second)
 		require.NoError(t, l.Write(ctx, w.put("x")))

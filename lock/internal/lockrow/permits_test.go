@@ -129,7 +129,7 @@ func TestPermits_AreGuardedByTheirStay(t *testing.T) {
 		row = b.apply(b.rows.SetPermits(b.key, &row, 2, 4100000000))
 		b.refused(b.rows.SetPermits(b.key, &seen, 3, 4100000000)) // a late copy of the first one
 		row = b.apply(b.rows.Prolong(b.key, stay(2, 1001), 4200000000))
-		assert.EqualValues(t, int64(4200000000), row.TTL)
+		assert.Equal(t, int64(4200000000), row.TTL)
 		b.refused(b.rows.Prolong(b.key, stay(1, 1000), 4300000000))
 	})
 }
