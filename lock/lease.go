@@ -39,7 +39,6 @@ type Lease struct {
 	cancel  context.CancelCauseFunc
 	path    string
 	begun   bool         // the payload (WithData) and the start of the run (Every) are written: writeFirst has nothing to do
-	start   time.Time    // monotonic: MaxHold counts from it: before the request; after a wait, when the client noticed that it holds
 	row     *lockrow.Row // the row when the lease began, with this holder's payload; never changed
 
 	turn      turn
@@ -85,13 +84,13 @@ func (t *turn) saw(row *lockrow.Row) { t.row, t.blind = row, false }
 // taken reports whether a write, or the release, is under way.
 func (t *turn) taken() bool { return len(t.slot) > 0 }
 
-// newLease makes the lease of a ticket that holds. start is the moment from which a Fixed lease counts. row shows that the ticket
-// holds. The lease keeps it, and puts its own payload into it.
+// newLease makes the lease of a ticket that holds. A Fixed lease and MaxHold count from start: before the request, or after a wait, when the
+// client noticed that it holds. row shows that the ticket holds. The lease keeps it, and puts its own payload into it.
 func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
 	now := c.clk().Now()
 	own := *r // a copy: r points into an acquisition, which would stay in memory as long as the lease
 	l := &Lease{
-		client: c, request: &own, target: t, key: key, holding: h, session: s, start: start.Mono, row: row,
+		client: c, request: &own, target: t, key: key, holding: h, session: s, row: row,
 		turn: turn{
 			slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now(),
 			writes: row.Writes, edits: row.Edits,
@@ -102,7 +101,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 		row.Data = r.data.Value
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
-	l.status.mu.Lock() // the term may end at once: termEnded then waits for mu until the lease is complete
+	l.status.mu.Lock() // the terms may end at once: their functions then wait for mu until the lease is complete
 	defer l.status.mu.Unlock()
 	if s != nil {
 		l.term = s.Term
@@ -111,6 +110,13 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 			Tell: func(error) { l.cancel(ErrExpired) }, // before any End: all contexts end before anything is logged, which may be slow
 			End:  l.termEnded,
 		})
+	}
+	if r.maxHold > 0 {
+		l.status.limit = c.terms.Begin(start, r.maxHold, clock.Watch{End: func(cause error) {
+			if errors.Is(cause, clock.ErrEnded) {
+				l.on(lease.Overstay, ErrMaxHold)
+			}
+		}})
 	}
 	c.tickets.set(l.holding.ID, l)
 	return l
@@ -204,14 +210,6 @@ func (l *Lease) begin(ctx context.Context) error {
 		return cmp.Or(l.status.loss, ErrReleased)
 	}
 	l.status.got = c.clk().Now()
-	if d := l.request.maxHold; d > 0 {
-		start := clock.Instant{Wall: c.clk().Instant().Wall.Add(-c.clk().Ago(l.start)), Mono: l.start}
-		l.status.limit = c.terms.Begin(start, d, clock.Watch{End: func(cause error) {
-			if errors.Is(cause, clock.ErrEnded) {
-				l.on(lease.Overstay, ErrMaxHold)
-			}
-		}})
-	}
 	l.status.mu.Unlock()
 	c.metrics.count(l.ctx, acquisitions, keyPath.String(l.path))
 	c.checkClock()
