@@ -27,6 +27,13 @@ type Leader struct {
 
 var logKey = keys.NewKey("LOG", "LOG")
 
+// DeploymentProfile is as Swarm. In addition, the settings of the processes' lock clients differ.
+func DeploymentProfile(seed uint64) Profile {
+	p := Swarm(seed)
+	p.Settings = true
+	return p
+}
+
 // Run runs the workload and checks it. The fences of the log never decrease, and those of the register never do. A
 // leader that the register refuses has lost the lock. Acknowledged lines are in the log, and refused ones are not.
 // One call of Lead never has two terms at once.

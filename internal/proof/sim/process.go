@@ -93,6 +93,9 @@ func (p *Process) Locks(config lock.Config) *lock.Client {
 	if config.Owner == "" {
 		config.Owner = p.Name
 	}
+	if p.world.Profile.Settings {
+		config = p.differ(config)
+	}
 	config.Logger = p.world.logger
 	c, err := lock.New(p.table, config)
 	p.world.must(err)
@@ -100,6 +103,22 @@ func (p *Process) Locks(config lock.Config) *lock.Client {
 	defer p.mu.Unlock()
 	p.clients = append(p.clients, c)
 	return c
+}
+
+// differ draws the settings that may differ among the clients of a table, as while a change of them is deployed.
+func (p *Process) differ(config lock.Config) lock.Config {
+	chance := rand.New(rand.NewPCG(mix(p.world.Seed, "settings", uint64(p.id)), 0))
+	for range chance.IntN(4) {
+		config.Lease = min(2*config.Lease, lock.MaxLease)
+	}
+	config.Margin = config.Lease / time.Duration(8<<chance.IntN(8))
+	config.Skew = time.Second << chance.IntN(12) // up to 34 minutes
+	config.Retention = 24 * time.Hour << chance.IntN(8)
+	config.Handoffs = chance.IntN(20) - 1
+	if chance.IntN(3) == 0 {
+		config.Expiry = lock.ObservedOnly
+	}
+	return config
 }
 
 // Stop stops the whole process until end was called, and the end of each other stop, or Resume. Requests under way

@@ -42,6 +42,8 @@ type Profile struct {
 
 	Offset time.Duration // of wall clocks, at most, ahead or behind
 	Rate   float64       // by how much clocks are too fast or too slow, at most
+
+	Settings bool // of lock clients differ
 }
 
 // Range is from Least to Most.
@@ -164,6 +166,9 @@ func (p Profile) Words() []string {
 		if e.mean > 0 {
 			words = append(words, fmt.Sprintf("%s, every %v or so", e.what, e.mean.Round(time.Second)))
 		}
+	}
+	if p.Settings {
+		words = append(words, "the settings of clients differ")
 	}
 	if p.Offset > 0 {
 		words = append(words, fmt.Sprintf("wall clocks are off by up to %v", p.Offset))

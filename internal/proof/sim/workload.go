@@ -145,6 +145,15 @@ func Workloads() []Workload {
 			},
 		},
 		{
+			Name: "deployment", About: "leaders whose settings differ, as while a change of them is deployed",
+			Profile: DeploymentProfile,
+			Run:     func(w *World) Tally { return theLeader(w, Leader{}) },
+			Twins: []Twin{{
+				Name: "unguarded", About: "lines of the log do not depend on the lock", Shows: []string{"the log's fences decrease", "after the register had seen a larger one"},
+				Run: func(w *World) Tally { return theLeader(w, Leader{Unguarded: true}) },
+			}},
+		},
+		{
 			Name: "every", About: "instances run a job once per interval",
 			Profile: EveryProfile,
 			Run:     func(w *World) Tally { return theJob(w, Every{}) },

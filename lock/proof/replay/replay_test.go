@@ -177,6 +177,7 @@ func TestSeedsThatFoundMistakes(t *testing.T) {
 		{"fair", []uint64{13, 31, 199}},
 		{"single", []uint64{34}},
 		{"deletion", []uint64{150, 276, 777}},
+		{"deployment", []uint64{883}},
 		{"versions", []uint64{1, 3, 4}},
 		{"unique", []uint64{319, 363}},
 	} {

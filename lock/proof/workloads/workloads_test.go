@@ -26,6 +26,13 @@ func TestLeader_FencesGrow(t *testing.T) {
 	simtest.Twinned(t, "leader", "unguarded", 24, simtest.Finds("leaders, log not guarded", .5))
 }
 
+// The same while a change of settings is deployed.
+func TestLeader_FencesGrowWhileSettingsDiffer(t *testing.T) {
+	o := simtest.Play(t, "deployment", 12)
+	testkit.Check(t, "leaders with other settings", o.Each(o.Acknowledged, "lines", 100), o.Each(o.Refused, "refused", 1), o.None())
+	simtest.Twinned(t, "deployment", "unguarded", 12, simtest.Finds("leaders with other settings, log not guarded", .3))
+}
+
 // What the runs of intervals commit is applied once each, and no interval is left out.
 func TestEvery_RunsIntervalsOnceWhateverFails(t *testing.T) {
 	o := simtest.Play(t, "every", 32)
