@@ -59,6 +59,12 @@ func guarding() []Mutant {
 			New:    "\tcase may && len(failed) == 0, slices.ContainsFunc(failed, func(*ConditionError) bool { return false }):\n",
 		},
 		{
+			Name: "refused-for-now-is-final", Part: Guarding, File: "lock/guard.go",
+			Breaks: "tells of a loss, and so that nothing was written, although a late copy of a throttled write can be applied",
+			Old:    `|| len(table.Conditions(err)) == 0 && saysOver(err)`,
+			New:    ``,
+		},
+		{
 			Name: "late-commit", Part: Guarding, File: "lock/release.go",
 			Breaks: "applies a commit that comes late after a later write",
 			Old:    `if commit && l.holding.Kind == lockrow.Exclusive {`,

@@ -94,6 +94,12 @@ func renewal() []Mutant {
 			New:    `If(below(r.names.Renewed, argSince))`,
 		},
 		{
+			Name: "prolonged-by-a-clock-that-stops", Part: Renewal, File: "lock/renew.go",
+			Breaks: "puts a row's deletion off by the monotonic clock, which stands still while the machine is suspended",
+			Old:    `kept := l.client.clk().Instant().Since(s.kept)`,
+			New:    `kept := l.client.clk().Ago(s.kept.Mono)`,
+		},
+		{
 			Name: "prolong-whoever-holds", Part: Renewal, File: "lock/internal/lockrow/holder.go",
 			Breaks: "puts off the deletion of a row although others hold the lock",
 			Old:    `table.Attr(r.names.TTL).Set(param(argTTL))).If(h.Kind.holds(r.names))`,
