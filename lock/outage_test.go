@@ -296,7 +296,19 @@ func TestOutage_WaitersThatGaveUpTakeNoTurns(t *testing.T) {
 		way.cut(refused)
 		time.Sleep(time.Minute)
 		way.cut(open)
-		time.Sleep(1150 * time.Millisecond) // all of them are about to enter again, and half of them have
+		updates := func() (sent int) {
+			for _, r := range w.engine.Requests() {
+				if r.Operation == "UpdateItem" {
+					sent++
+				}
+			}
+			return sent
+		}
+		opened := time.Now()
+		for before := updates(); updates() < before+n/4; { // all of them are about to enter again, and some of them have
+			time.Sleep(10 * time.Millisecond)
+			require.Less(t, time.Since(opened), time.Minute)
+		}
 		giveUp()
 		time.Sleep(50 * time.Millisecond)
 		r, err := holder.Inspect(ctx, list[n-1])
