@@ -188,7 +188,8 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 // on. For a call under a session that has waited for several locks for prolongEvery, it puts off the deletion of their rows instead.
 func (a *acquisition) renewFirst(ctx context.Context) error {
 	c := a.client
-	start, long := c.clk().Instant(), len(a.entries) > 1 && c.clk().Instant().Since(a.start) >= prolongEvery
+	start := c.clk().Instant()
+	long := len(a.entries) > 1 && start.Since(a.start) >= prolongEvery
 	err := attempt.Each(a.entries, func(e *entry) (err error) { // in parallel: one after the other, they could take longer than a lease
 		row := *e.row.Load()
 		if !row.Granted(e.ticket.ID) {
