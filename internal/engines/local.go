@@ -167,10 +167,7 @@ func startOnce(ctx context.Context, java, jar, data string, apart bool) (*Local,
 		close(l.exited)
 	}()
 	l.kill = func() { _ = cmd.Process.Kill() }
-	l.end = l.kill
-	if data != "" { // a killed process could leave a half-written file
-		l.end = func() { terminate(cmd) }
-	}
+	l.end = func() { terminate(cmd) } // killed, it would leave a half-written file, and a library in the directory for temporary files
 	if err := l.awaitAnswer(ctx); err != nil {
 		l.Stop()
 		return nil, err
