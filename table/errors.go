@@ -210,7 +210,7 @@ func kindOf(err error) error {
 	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		if kind := kindOfRefusal(api.ErrorCode(), api.ErrorMessage()); kind != nil || !internal(api, err) {
+		if kind := kindOfRefusal(api.ErrorCode(), api.ErrorMessage()); kind != nil || !internal(api, err) && !unreadable(err) {
 			return kind
 		}
 	}
@@ -225,11 +225,15 @@ func kindOf(err error) error {
 	return nil
 }
 
-// unreadable reports whether the answer broke off, or is not one of DynamoDB: a proxy's, for example. The SDK does not repeat these.
+// unreadable reports whether the answer broke off, or is not one of DynamoDB: a proxy's, for example. The SDK does not repeat these. An error
+// of DynamoDB has a code. The SDK puts noCode in the place of one that is missing.
 func unreadable(err error) bool {
 	var undecoded *smithy.DeserializationError
-	return errors.As(err, &undecoded)
+	var api smithy.APIError
+	return errors.As(err, &undecoded) || errors.As(err, &api) && api.ErrorCode() == noCode && !tooLarge(err)
 }
+
+const noCode = "UnknownError"
 
 // tooLarge reports whether err is DynamoDB's answer to a request of more than 16 MB. The answer has no error code.
 func tooLarge(err error) bool {
@@ -249,7 +253,7 @@ func RequestMayBeApplied(err error) bool {
 		return false
 	}
 	var api smithy.APIError
-	return !errors.As(err, &api) || internal(api, err)
+	return !errors.As(err, &api) || internal(api, err) || unreadable(err)
 }
 
 // internal reports whether api, which is in err, is an internal error of DynamoDB. It does not tell whether the request was applied.

@@ -414,6 +414,8 @@ func TestErrUnreachable_OfAnAnswerThatBreaksOff(t *testing.T) {
 		"refusal":         {http.StatusBadRequest, broken},
 		"reset":           {http.StatusOK, func() io.Reader { return iotest.ErrReader(&net.OpError{Op: "read", Err: syscall.ECONNRESET}) }},
 		"page of a proxy": {http.StatusOK, func() io.Reader { return strings.NewReader("<html>") }},
+		"empty refusal":   {http.StatusRequestTimeout, func() io.Reader { return strings.NewReader("") }}, // of a proxy that has given up waiting
+		"without a code":  {http.StatusTooManyRequests, func() io.Reader { return strings.NewReader(`{"message":"slow down"}`) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tbl, err := table.Open(dynamodb.NewFromConfig(config(), func(o *dynamodb.Options) { o.HTTPClient = client }), table.Schema{Name: "app"}, eager(2))

@@ -1,16 +1,19 @@
-// Package faulty is an HTTP client that loses requests and answers by a script, for tests that run on every engine.
+// Package faulty is an HTTP client that loses, delays and repeats requests and answers by a script, for tests that run on every engine.
 // It is between the SDK and the SDK's own HTTP client.
 package faulty
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -19,10 +22,13 @@ import (
 
 // Outcome is what happens to one request.
 type Outcome struct {
-	kind   kind
-	status int
-	code   string
-	body   string
+	kind    kind
+	status  int
+	body    string
+	applied bool          // the engine gets the request although it does not answer
+	copy    time.Duration // when the engine gets the request once more; 0 for never
+	before  func()
+	after   func()
 }
 
 type kind uint8
@@ -31,6 +37,7 @@ const (
 	pass kind = iota
 	dropRequest
 	dropReply
+	cutReply
 	refuse
 )
 
@@ -39,15 +46,45 @@ var (
 	Pass        = Outcome{}                  // reaches the engine and is answered
 	DropRequest = Outcome{kind: dropRequest} // never arrives
 	DropReply   = Outcome{kind: dropReply}   // is applied, and its answer is lost
+	CutReply    = Outcome{kind: cutReply}    // is applied, and the connection breaks in the middle of its answer
 )
 
 // Refuse answers with an error of DynamoDB, without asking the engine.
 func Refuse(status int, code string) Outcome {
-	return Outcome{kind: refuse, status: status, code: code, body: fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"scripted"}`, code)}
+	return Answer(status, fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"scripted"}`, code))
 }
 
 // Reply answers with status 200 and a body without asking the engine.
-func Reply(body string) Outcome { return Outcome{kind: refuse, status: http.StatusOK, body: body} }
+func Reply(body string) Outcome { return Answer(http.StatusOK, body) }
+
+// Answer answers with a status and a body without asking the engine.
+func Answer(status int, body string) Outcome {
+	return Outcome{kind: refuse, status: status, body: body}
+}
+
+// Applied is o for a request that the engine has carried out before. It is for a request that o refuses.
+func (o Outcome) Applied() Outcome {
+	o.applied = true
+	return o
+}
+
+// Copied is o, and a copy of the request arrives after d: DropRequest.Copied is a request that is late. See Client.Settle.
+func (o Outcome) Copied(d time.Duration) Outcome {
+	o.copy = d
+	return o
+}
+
+// After is o, and calls f before the request is sent.
+func (o Outcome) After(f func()) Outcome {
+	o.before = f
+	return o
+}
+
+// Then is o, and calls f when the engine has answered.
+func (o Outcome) Then(f func()) Outcome {
+	o.after = f
+	return o
+}
 
 // Throttle refuses a request for lack of capacity.
 func Throttle() Outcome {
@@ -72,8 +109,10 @@ type Client struct {
 	next   aws.HTTPClient
 	script []Outcome
 	before func(operation string)
+	spared []string
 	sent   []string
 	done   []string
+	late   sync.WaitGroup
 }
 
 // Options is an option of dynamodb.New. It puts the client in front of the configured one.
@@ -103,6 +142,13 @@ func (c *Client) Before(f func(operation string)) {
 	c.before = f
 }
 
+// Spare lets requests of these operations pass. They use up nothing of the script.
+func (c *Client) Spare(operations ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spared = operations
+}
+
 // Sent lists the operations of the requests since Script.
 func (c *Client) Sent() []string {
 	c.mu.Lock()
@@ -118,6 +164,9 @@ func (c *Client) Accepted() []string {
 	return append([]string(nil), c.done...)
 }
 
+// Settle waits until all copies that are under way have arrived.
+func (c *Client) Settle() { c.late.Wait() }
+
 // Do implements the SDK's HTTP client.
 func (c *Client) Do(r *http.Request) (*http.Response, error) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -125,26 +174,72 @@ func (c *Client) Do(r *http.Request) (*http.Response, error) {
 	if before != nil {
 		before(operation)
 	}
-	switch outcome.kind {
-	case dropRequest:
+	if outcome.before != nil {
+		outcome.before()
+	}
+	if outcome.copy > 0 {
+		if err := c.deliverLate(next, r, outcome.copy); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case outcome.kind == dropRequest:
 		return nil, syscall.ECONNRESET
-	case refuse:
-		return &http.Response{
-			StatusCode: outcome.status, Request: r, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
-			Body: io.NopCloser(bytes.NewReader([]byte(outcome.body))), ContentLength: int64(len(outcome.body)),
-		}, nil
+	case outcome.kind == refuse && !outcome.applied:
+		return outcome.answer(r), nil
 	}
 	response, err := next.Do(r)
+	if outcome.after != nil {
+		outcome.after()
+	}
 	if err == nil && response.StatusCode == http.StatusOK {
 		c.mu.Lock()
 		c.done = append(c.done, operation)
 		c.mu.Unlock()
 	}
-	if outcome.kind != dropReply || err != nil {
+	if outcome.kind == pass || err != nil {
 		return response, err
 	}
-	_, err = io.Copy(io.Discard, response.Body)
-	return nil, errors.Join(syscall.ECONNRESET, err, response.Body.Close())
+	body, err := io.ReadAll(response.Body)
+	err = errors.Join(err, response.Body.Close())
+	switch {
+	case err == nil && outcome.kind == refuse:
+		return outcome.answer(r), nil
+	case err == nil && outcome.kind == cutReply:
+		response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body[:len(body)/2]), broken{}))
+		return response, nil
+	}
+	return nil, errors.Join(syscall.ECONNRESET, err)
+}
+
+func (o Outcome) answer(r *http.Request) *http.Response {
+	return &http.Response{
+		StatusCode: o.status, Request: r, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+		Body: io.NopCloser(strings.NewReader(o.body)), ContentLength: int64(len(o.body)),
+	}
+}
+
+// broken is the rest of an answer after the connection has broken.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// deliverLate sends a copy of r after d.
+func (c *Client) deliverLate(next aws.HTTPClient, r *http.Request, d time.Duration) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	late := r.Clone(context.WithoutCancel(r.Context()))
+	late.Body = io.NopCloser(bytes.NewReader(body))
+	c.late.Go(func() {
+		time.Sleep(d)
+		if response, err := next.Do(late); err == nil {
+			_ = response.Body.Close()
+		}
+	})
+	return nil
 }
 
 func (c *Client) take(operation string) (aws.HTTPClient, Outcome, func(string)) {
@@ -152,7 +247,7 @@ func (c *Client) take(operation string) (aws.HTTPClient, Outcome, func(string)) 
 	defer c.mu.Unlock()
 	c.sent = append(c.sent, operation)
 	outcome := Pass
-	if len(c.script) > 0 {
+	if len(c.script) > 0 && !slices.Contains(c.spared, operation) {
 		outcome, c.script = c.script[0], c.script[1:]
 	}
 	return c.next, outcome, c.before
