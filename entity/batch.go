@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/mortise-go/mortise/internal/attrvalue"
 
@@ -132,8 +133,11 @@ func (e *core) batchGet(ctx context.Context, list, rows reflect.Value, opts []Re
 // Cost: that of Put for each value.
 func (e *Entity[T]) PutAll(ctx context.Context, list []T) ([]T, error) {
 	var written []T
-	errs, err := e.core.putAll(ctx, valueOf(&list), valueOf(&written))
-	return written, e.core.fail("put all", failures(list, errs, err))
+	causes, err := e.core.putAll(ctx, valueOf(&list), valueOf(&written))
+	if err = failures(list, causes, err); slices.Contains(causes, nil) {
+		err = errs.WithOutcome(err, true) // a part was written
+	}
+	return written, e.core.fail("put all", err)
 }
 
 // putAll sets written to the values of list as they were written, or as they are if that failed, and returns the error of each

@@ -25,14 +25,15 @@ func (e *core) delete(ctx context.Context, o reflect.Value) error {
 	from := e.given(o)
 	unique := len(e.plan.uniques) > 0
 	stale := ErrStale
+	var first error // of the attempt without a read
 	if !e.byAttributes(from) && (from.guarded || !unique) {
 		err := e.deleteNow(ctx, from, from.guarded)
 		if !unique || !errors.Is(err, ErrStale) {
 			return e.fail("delete", err)
 		}
-		stale = err
+		stale, first = err, err
 	}
-	return e.fail("delete", e.racing(ctx, func() error {
+	return e.fail("delete", e.racing(ctx, first, func() error {
 		item, err := e.readItem(ctx, o, reading{consistent: true, expired: !from.guarded})
 		switch {
 		case errors.Is(err, ErrNotFound) && !from.guarded:

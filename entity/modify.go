@@ -51,7 +51,7 @@ func (e *core) modify(ctx context.Context, o reflect.Value, change func(reflect.
 	if err := key.Validate(); err != nil {
 		return out, err
 	}
-	err = e.racing(ctx, func() error {
+	err = e.racing(ctx, nil, func() error {
 		from, err := e.basis(ctx, o, create)
 		if err != nil {
 			return err

@@ -7,13 +7,16 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/internal/nilctx"
+	"github.com/mortise-go/mortise/table"
 )
 
 // racing repeats attempts that end with ErrStale, by the table's retry policy. It is for writes without a version from the
 // caller, for which a lost race is not an error. Other attempts end it with final. Each attempt begins with a read, so racing
-// first refuses a write that cannot succeed.
-func (e *core) racing(ctx context.Context, attempt func() error) error {
+// first refuses a write that cannot succeed. first is the error of an attempt before these, or nil. The error covers all attempts: a
+// request of one that has lost its race can still be on its way, and the row can become again what that request expects.
+func (e *core) racing(ctx context.Context, first error, attempt func() error) error {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	if e.plan.readOnly {
 		return errReadOnly
@@ -22,6 +25,7 @@ func (e *core) racing(ctx context.Context, attempt func() error) error {
 		return err
 	}
 	var last error
+	unclear := table.MayBeApplied(first)
 	err := backoff.Retry(func() error {
 		if ctx.Err() != nil {
 			return backoff.Permanent(ctx.Err())
@@ -32,6 +36,7 @@ func (e *core) racing(ctx context.Context, attempt func() error) error {
 			last = ends.err
 			return backoff.Permanent(last)
 		}
+		unclear = unclear || table.MayBeApplied(last)
 		if last != nil && !errors.Is(last, ErrStale) {
 			return backoff.Permanent(last)
 		}
@@ -39,6 +44,9 @@ func (e *core) racing(ctx context.Context, attempt func() error) error {
 	}, backoff.WithContext(e.table.Backoff(), ctx))
 	if err != nil && last != nil && !errors.Is(err, last) { // when ctx ends, backoff returns only the error of ctx
 		err = fmt.Errorf("%w; last attempt: %w", err, last)
+	}
+	if unclear && !table.MayBeApplied(err) {
+		err = errs.WithOutcome(err, true)
 	}
 	return err
 }

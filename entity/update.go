@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/mortise-go/mortise/internal/attrvalue"
+	"github.com/mortise-go/mortise/internal/errs"
 
 	"github.com/mortise-go/mortise/table"
 )
@@ -44,6 +45,7 @@ func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (u
 	from := e.given(o)
 	from.whole = true
 	stale := ErrStale
+	var first error                                    // of the attempt without a read
 	empty := len(u.list) == 0 && e.plan.version == nil // there is something to write only if the row is of an older schema
 	if from.guarded && !e.byAttributes(from) || !from.guarded && !e.needsRow(u) && !empty {
 		updated, err = e.apply(ctx, from, u)
@@ -56,8 +58,9 @@ func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (u
 		default:
 			return updated, err
 		}
+		first = err
 	}
-	err = e.racing(ctx, func() error {
+	err = e.racing(ctx, first, func() error {
 		now, err := e.basis(ctx, o, false)
 		if err != nil {
 			return err
@@ -102,7 +105,7 @@ func (e *core) apply(ctx context.Context, from *basis, u *update) (o reflect.Val
 			return e.decided(err, e.versionOf(from.row))
 		}
 		o, err = e.decode(item)
-		return err
+		return errs.WithOutcome(err, true) // the write was applied
 	})
 	return o, err
 }

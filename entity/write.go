@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/mortise-go/mortise/internal/attrvalue"
+	"github.com/mortise-go/mortise/internal/errs"
 
 	"github.com/mortise-go/mortise/table"
 )
@@ -58,7 +59,7 @@ func (e *core) put(ctx context.Context, o reflect.Value) (stamped reflect.Value,
 // replace is put for a write that has to read the old row first: for its unique values or, with AnyVersion, for its
 // version. It sets what stamped takes over from that row: the time of creation, if o has none, and with AnyVersion the version.
 func (e *core) replace(ctx context.Context, o, stamped reflect.Value) error {
-	return e.racing(ctx, func() error {
+	return e.racing(ctx, nil, func() error {
 		from, err := e.basis(ctx, o, true)
 		if err != nil {
 			return err
@@ -258,7 +259,8 @@ func (e *core) createOp(op table.Op, create bool, m verdict) table.Op {
 }
 
 // errUnclear replaces a refusal that may have been caused by the write's own effect.
-var errUnclear = fmt.Errorf("%w: an answer was lost, and the row has changed since: the write may have been applied", table.ErrUnreachable)
+var errUnclear = errs.WithOutcome(
+	fmt.Errorf("%w: an answer was lost, and the row has changed since: the write may have been applied", table.ErrUnreachable), true)
 
 // decided returns the error of a refused write that did not recognise its own effect. If an attempt got no answer, it may
 // have been applied, and the row may have changed since. So the error is errUnclear, unless the row has the version that the

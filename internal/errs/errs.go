@@ -88,13 +88,26 @@ func WithOutcome(err error, mayBeApplied bool) error {
 	return &outcomeError{err, mayBeApplied}
 }
 
-// Outcome returns the mark of WithOutcome. known is false if err has none.
+// Outcome returns the mark of WithOutcome. known is false if err has none. Of errors that were joined, one that may have been applied counts.
 func Outcome(err error) (mayBeApplied, known bool) {
-	var marked *outcomeError
-	if !errors.As(err, &marked) {
-		return false, false
+	if marked, ok := err.(*outcomeError); ok { //nolint:errorlint // this function is the search
+		return marked.mayBeApplied, true
 	}
-	return marked.mayBeApplied, true
+	switch inner := err.(type) { //nolint:errorlint // as above
+	case interface{ Unwrap() error }:
+		return Outcome(inner.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, e := range inner.Unwrap() {
+			may, marked := Outcome(e)
+			mayBeApplied, known = mayBeApplied || may, known || marked
+		}
+	case interface{ As(target any) bool }: // it hides what it wraps
+		var marked *outcomeError
+		if inner.As(&marked) {
+			return marked.mayBeApplied, true
+		}
+	}
+	return mayBeApplied, known
 }
 
 type outcomeError struct {

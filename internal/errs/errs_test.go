@@ -67,6 +67,19 @@ func TestWithOutcome_MarksAnErrorAndChangesNothingElse(t *testing.T) {
 		assert.Equal(t, !may, got, "the outer mark counts")
 	}
 	assert.NoError(t, errs.WithOutcome(nil, true))
-	_, known := errs.Outcome(io.EOF)
-	assert.False(t, known)
+	may, known := errs.Outcome(io.EOF)
+	assert.False(t, may || known)
+	clear, unclear := errs.WithOutcome(io.EOF, false), errs.WithOutcome(io.EOF, true)
+	for _, joined := range []error{errs.Join(clear, unclear), errs.Join(io.EOF, unclear, clear), fmt.Errorf("%w: %w", hiding{clear}, hiding{unclear})} {
+		may, known := errs.Outcome(joined)
+		assert.True(t, may && known, "one of them may have been applied")
+	}
+	may, known = errs.Outcome(errs.Join(clear, io.EOF))
+	assert.True(t, !may && known)
 }
+
+// hiding shows what it wraps only to errors.As.
+type hiding struct{ err error }
+
+func (h hiding) Error() string      { return h.err.Error() }
+func (h hiding) As(target any) bool { return errors.As(h.err, target) }
