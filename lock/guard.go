@@ -255,7 +255,8 @@ func passedRow(l *Lease, to *target) lockrow.Row {
 // of a request can still be applied, even of one that was throttled.
 func send(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
 	err := leases[0].client.table.Write(ctx, append(slices.Clip(ops), guards...)...)
-	if table.MayBeApplied(err) || len(table.Conditions(err)) == 0 && saysOver(err) {
+	refused := slices.ContainsFunc(table.Conditions(err), func(f *table.ConditionError) bool { return f.Index >= len(ops) })
+	if table.MayBeApplied(err) || !refused && saysOver(err) {
 		return unknown(err)
 	}
 	return err

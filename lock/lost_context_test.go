@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -88,6 +89,38 @@ func TestWrite_RefusedUntilTheLeaseEndsIsNoLossOfTheLock(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// The process is paused between the answer and the end of the lease: a condition of the caller's own was refused, and no guard. A copy of
+// the request that arrives later is applied, since nobody else has acquired.
+func TestWrite_RefusedByAConditionBeforeTheLeaseEndsIsNoLossOfTheLock(t *testing.T) {
+	for name, write := range map[string]func(l *lock.Lease, ctx context.Context, ops ...table.Op) error{
+		"write": (*lock.Lease).Write, "commit": (*lock.Lease).Commit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				var faults faulty.Client
+				tbl, err := table.Open(w.engine.Client(faults.Options), table.Schema{Name: "app"})
+				require.NoError(t, err)
+				client, err := lock.New(tbl, quiet)
+				require.NoError(t, err)
+				defer client.Close(ctx)
+				l, err := client.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+				require.NoError(t, err)
+				faults.Script(faulty.Pass.Copied(30 * time.Second).Then(func() { time.Sleep(20 * time.Second) }))
+				err = write(l, l.Context(), w.count("n").If(table.Attr("ready").Exists()))
+				require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
+				var refused *table.ConditionError
+				require.ErrorAs(t, err, &refused)
+				require.Zero(t, refused.Index)
+				require.NotErrorIs(t, err, lock.ErrLost)
+				require.True(t, table.MayBeApplied(err), err)
+				require.NoError(t, w.table.Write(ctx, table.Update(w.row("n"), table.Attr("ready").Set(true))))
+				faults.Settle()
+				require.EqualValues(t, 1, w.counted("n"))
+			})
+		})
 	}
 }
 
