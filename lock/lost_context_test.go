@@ -105,7 +105,7 @@ func TestWrite_RefusedByAConditionBeforeTheLeaseEndsIsNoLossOfTheLock(t *testing
 				require.NoError(t, err)
 				client, err := lock.New(tbl, quiet)
 				require.NoError(t, err)
-				defer client.Close(ctx)
+				defer func() { require.NoError(t, client.Close(ctx)) }()
 				l, err := client.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
 				require.NoError(t, err)
 				faults.Script(faulty.Pass.Copied(30 * time.Second).Then(func() { time.Sleep(20 * time.Second) }))

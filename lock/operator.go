@@ -85,7 +85,8 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 	var taken *lockrow.Holding // that an attempt has tried to remove
 	var ticket lockrow.Ticket
 	var malformed table.Item
-	reset, inDoubt := false, false // the row was malformed; an attempt may have been applied without an answer
+	// The row was malformed; an attempt may have been applied without an answer. A copy of one that was throttled can be applied, too.
+	reset, inDoubt := false, false
 	_, err := c.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) error {
 		item, err := c.table.Get(ctx, key, true)
 		if errors.Is(err, table.ErrNotFound) {
@@ -124,7 +125,7 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 			reset = reset && inDoubt
 			return attempt.ErrAgain // the row has changed
 		}
-		inDoubt = inDoubt || table.RequestMayBeApplied(err)
+		inDoubt = inDoubt || err != nil
 		return err
 	})
 	switch {

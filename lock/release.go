@@ -210,13 +210,13 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 			l.turn.inDoubt = l.turn.inDoubt || row.MayFit(l.holding, l.turn.exit)
 			l.turn.saw(&row) // others have entered or left: the exit does not fit any more
 			return attempt.ErrAgain
-		case !refused:
+		case !refused: // also one that DynamoDB refused for now, such as a throttled one: a copy of it can be applied
+			l.turn.inDoubt = true
 			return err
 		}
 		l.turn.saw(&row)
 		return err
 	})
-	l.turn.inDoubt = l.turn.inDoubt || err != nil && inDoubt
 	switch {
 	case err == nil && l.holding.Kind == lockrow.Shared && l.turn.row.Ousted != l.row.Ousted:
 		return l.refused(ctx, true) // others removed a reader: if it was this one, only its ghost was released

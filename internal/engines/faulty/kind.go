@@ -54,6 +54,8 @@ func Kinds() []Kind {
 		add(name, false, o)
 	}
 	add("throttled, and a copy", true, Throttle().Copied(latest))
+	add("throttled, and a copy soon", true, Throttle().Copied(time.Millisecond))
+	add("conflict, and a copy soon", true, Refuse(400, "TransactionConflictException").Copied(time.Millisecond))
 	for name, o := range map[string]Outcome{
 		"500": Refuse(500, "InternalServerError"), "503": Refuse(503, "ServiceUnavailable"), "not JSON": Answer(502, "<html>bad gateway</html>"),
 		"not JSON, with 200": Answer(200, "<html>hello</html>"), "not JSON, with 403": Answer(403, "<html>no</html>"),
