@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/engines/faulty"
-	"github.com/mortise-go/mortise/internal/proof/sim"
 	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -119,7 +118,7 @@ func (c *claimed) check(t *testing.T, fixed bool, sequence []faulty.Kind, by str
 	var faults faulty.Client
 	config := quiet
 	config.HomeRegion = tabletest.Region
-	sdk := w.engine.Client(sim.Frugal, faults.Options, faulty.Retries()[number%len(faulty.Retries())])
+	sdk := w.sdk(w.engine.HTTPClient(), faults.Options, faulty.Retries()[number%len(faulty.Retries())])
 	tbl, err := table.Open(sdk, table.Schema{Name: "app"})
 	require.NoError(t, err)
 	client, err := lock.New(tbl, config)

@@ -209,11 +209,11 @@ func (w *world) openOver(to aws.HTTPClient, schema table.Schema, opts ...table.O
 }
 
 // sdk is an SDK client. The policy has to cover its requests.
-func (w *world) sdk(to aws.HTTPClient) *dynamodb.Client {
+func (w *world) sdk(to aws.HTTPClient, opts ...func(*dynamodb.Options)) *dynamodb.Client {
 	if w.guardian != nil {
 		to = w.guardian.over(to)
 	}
-	return w.engine.Client(sim.Frugal, func(o *dynamodb.Options) { o.HTTPClient = to })
+	return w.engine.Client(append([]func(*dynamodb.Options){sim.Frugal, func(o *dynamodb.Options) { o.HTTPClient = to }}, opts...)...)
 }
 
 // client is a client in its own process, which has held a lock before.

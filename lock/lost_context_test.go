@@ -101,7 +101,7 @@ func TestWrite_RefusedByAConditionBeforeTheLeaseEndsIsNoLossOfTheLock(t *testing
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
 				var faults faulty.Client
-				tbl, err := table.Open(w.engine.Client(faults.Options), table.Schema{Name: "app"})
+				tbl, err := table.Open(w.sdk(w.engine.HTTPClient(), faults.Options), table.Schema{Name: "app"})
 				require.NoError(t, err)
 				client, err := lock.New(tbl, quiet)
 				require.NoError(t, err)

@@ -61,8 +61,20 @@ func guarding() []Mutant {
 		{
 			Name: "refused-for-now-is-final", Part: Guarding, File: "lock/guard.go",
 			Breaks: "tells of a loss, and so that nothing was written, although a late copy of a throttled write can be applied",
-			Old:    `|| len(table.Conditions(err)) == 0 && saysOver(err)`,
-			New:    ``,
+			Old:    `|| !refused && saysOver(err)`,
+			New:    `|| refused && false`,
+		},
+		{
+			Name: "refused-condition-is-final", Part: Guarding, File: "lock/guard.go",
+			Breaks: "tells of a loss, and so that nothing was written, although a late copy of a write under a condition can be applied",
+			Old:    `return f.Index >= len(ops) })`,
+			New:    `return true })`,
+		},
+		{
+			Name: "copied-release-is-a-loss", Part: Guarding, File: "lock/release.go",
+			Breaks: "tells of a loss although a copy of the own release, which was throttled, has released the lock",
+			Old:    "\t\t\tl.turn.inDoubt = true\n\t\t\treturn err\n\t\t}\n\t\tl.turn.saw(&row)",
+			New:    "\t\t\tl.turn.inDoubt = l.turn.inDoubt || table.RequestMayBeApplied(err)\n\t\t\treturn err\n\t\t}\n\t\tl.turn.saw(&row)",
 		},
 		{
 			Name: "late-commit", Part: Guarding, File: "lock/release.go",
