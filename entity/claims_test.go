@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,7 +196,8 @@ func (c *personClaim) check(t *testing.T, spec entity.Spec[Person], sequence []f
 		script = append(script, k.Of(cancel)...)
 		copies = copies || k.Copies
 	}
-	writes, skipped := 0, false
+	var writes atomic.Int64 // PutAll writes several at a time
+	var skipped atomic.Bool
 	faults.Script(script...)
 	if number%2 == 0 {
 		faults.Spare("GetItem")
@@ -204,8 +206,8 @@ func (c *personClaim) check(t *testing.T, spec entity.Spec[Person], sequence []f
 		if operation == "GetItem" {
 			return
 		}
-		if writes++; writes == conflict && conflict > 1 {
-			skipped = true
+		if writes.Add(1) == int64(conflict) && conflict > 1 {
+			skipped.Store(true)
 			other()
 		}
 	})
@@ -227,7 +229,7 @@ func (c *personClaim) check(t *testing.T, spec entity.Spec[Person], sequence []f
 	switch {
 	case definite && !copies && (before || after):
 		violations = append(violations, fmt.Sprintf("not applied, and found %v and then %v: %s", before, after, name))
-	case err == nil && !before && !skipped && !copies:
+	case err == nil && !before && !skipped.Load() && !copies:
 		violations = append(violations, "applied, and not found: "+name)
 	}
 	return violations

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,9 +180,9 @@ func (c *claimed) check(t *testing.T, fixed bool, sequence []faulty.Kind, by str
 	if by == "" {
 		faults.Spare("GetItem") // so that the first fault hits the write
 	}
-	requests := 0
+	var requests atomic.Int64
 	faults.Before(func(string) {
-		if requests++; by == "taken" && requests == 2 {
+		if requests.Add(1) == 2 && by == "taken" {
 			take()
 		}
 	})
