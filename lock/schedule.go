@@ -24,6 +24,9 @@ const (
 // maxJitter bounds how long after the start of an interval an instance looks at the row.
 const maxJitter = time.Second
 
+// maxSleep bounds how long an instance counts on its monotonic clock, which can be slow by some ten thousandths: by 20 s a day.
+const maxSleep = 2 * time.Hour
+
 // Every runs f once per interval, in one of all the instances that call it with the same target, interval and [At]. An
 // interval is 2 s to 366 days long, in whole milliseconds. f gets its start. Every returns when ctx ends.
 //
@@ -67,7 +70,7 @@ const maxJitter = time.Second
 // after the last recorded start.
 //
 // Cost per interval: each instance sends one read of one unit (two if the time in DynamoDB's answer differs from
-// earlier ones by more than an interval). The instance that runs f sends one write to acquire and one to release, and
+// earlier ones by more than an interval), and one more for each two hours that it waits. The instance that runs f sends one write to acquire and one to release, and
 // one more if it had to wait. An instance that waits for the run of another sends one write to enter the line, one to
 // leave it, and looks like [Client.Acquire]. A client without a session sends one more write, which opens it; none with
 // [Fixed]. A session lasts for half a lease without any lock, so a client that only calls Every opens it in each interval.
@@ -124,7 +127,7 @@ type schedule struct {
 
 // next waits until there is an interval to run.
 //
-// Cost: one read unit per interval, if it is done already.
+// Cost: one read unit per interval, if it is done already, and per maxSleep.
 func (s *schedule) next() (*run, error) {
 	for {
 		if err := s.sleep(); err != nil {
@@ -175,8 +178,8 @@ func (s *schedule) look() (row lockrow.Row, now time.Time, err error) {
 }
 
 // sleep waits until the interval after the last recorded one begins, by the time that the last look told. It then waits a little longer,
-// so that not all instances look at once. It returns early if the wall clock shows that the machine was suspended: the monotonic clock
-// stood still meanwhile, and only the next answer tells the time.
+// so that not all instances look at once. It returns early if that time is too old to count on the monotonic clock since, or if the wall
+// clock shows that the machine was suspended, so that the monotonic clock stood still: then only the next answer tells the time.
 func (s *schedule) sleep() error {
 	if s.done == 0 {
 		return nil
@@ -184,7 +187,7 @@ func (s *schedule) sleep() error {
 	clk := s.client.clk()
 	begin := s.begin(s.done).Add(clk.N(min(s.intervals.length()/20, maxJitter)))
 	for {
-		left := s.until(begin)
+		left := min(s.until(begin), maxSleep-clk.Ago(s.toldAt))
 		if left <= 0 {
 			return nil
 		}

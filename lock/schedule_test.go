@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -314,6 +315,38 @@ func TestEvery_LongIntervalsBeginOnTime(t *testing.T) {
 			return l.Commit(ctx, w.count("n"))
 		}), context.DeadlineExceeded)
 		assert.GreaterOrEqual(t, runs, 6)
+	})
+}
+
+// slow is a machine whose monotonic clock loses 17 s a day, as a clock that nothing corrects can.
+type slow struct {
+	machine.Real
+
+	since time.Time
+}
+
+func (s slow) Now() time.Time { return time.Now().Add(-time.Since(s.since) / 5000) }
+
+func TestEvery_LongIntervalsBeginOnTimeByASlowClock(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		tbl, err := table.Open(onMachine{w.sdk(w.engine.HTTPClient()), slow{since: time.Now()}}, table.Schema{Name: "app"})
+		require.NoError(t, err)
+		c, err := lock.New(tbl, quiet)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, c.Close(ctx)) }()
+		bounded, cancel := context.WithTimeout(ctx, 4*day)
+		defer cancel()
+		runs := 0
+		ops := w.requests(func() {
+			require.ErrorIs(t, c.Every(bounded, lock.Name("report"), day, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+				if runs++; runs > 1 { // the first one was due before it was asked for
+					assert.LessOrEqual(t, time.Since(at), 4*time.Second)
+				}
+				return nil
+			}), context.DeadlineExceeded)
+		})
+		assert.GreaterOrEqual(t, runs, 4)
+		assert.LessOrEqual(t, times("GetItem", ops), 4*12+runs, "one per two hours, and one per interval")
 	})
 }
 
