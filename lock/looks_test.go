@@ -372,3 +372,45 @@ func TestBackoff_IsCalledOneAtATime(t *testing.T) {
 		assert.LessOrEqual(t, most.Load(), int32(1))
 	})
 }
+
+// Calls have deadlines that are shorter than the line: most of them give up. Those behind them then come to hold earlier than they could
+// expect, and have to notice that before they give up as well.
+func TestLooks_FindALockThatOthersHaveGivenUpOn(t *testing.T) {
+	const hold, during = 400 * time.Millisecond, time.Minute
+	for name, opts := range map[string][]lock.Option{"session": nil, "fixed": {lock.Fixed(20 * time.Second)}} {
+		for _, patience := range []time.Duration{time.Second, 2 * time.Second} {
+			t.Run(name+" "+patience.String(), func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					w.latency(2 * time.Millisecond)
+					bounded, cancel := context.WithTimeout(ctx, during)
+					defer cancel()
+					var all sync.WaitGroup
+					var grants, calls atomic.Int64
+					clients := w.clients(12)
+					w.engine.ResetRequests()
+					for _, c := range clients {
+						all.Go(func() {
+							for bounded.Err() == nil {
+								short, stop := context.WithTimeout(bounded, patience)
+								l, err := c.Acquire(short, lock.Name("report"), opts...)
+								stop()
+								if calls.Add(1); err == nil {
+									grants.Add(1)
+									time.Sleep(hold)
+									assert.NoError(t, l.Release(ctx))
+								}
+							}
+						})
+					}
+					all.Wait()
+					assert.Greater(t, time.Duration(grants.Load())*hold, during*3/4, "time in which the lock was held")
+					var ops []string
+					for _, r := range w.engine.Requests() {
+						ops = append(ops, r.Operation)
+					}
+					assert.Less(t, times("BatchGetItem", ops), int(calls.Load())*8, "looks")
+				})
+			})
+		}
+	}
+}

@@ -151,7 +151,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 		}
 		a.waited = true
 		for _, e := range a.entries {
-			if err := e.await(); err != nil {
+			if err := e.await(ctx); err != nil {
 				return err
 			}
 		}
