@@ -18,11 +18,16 @@ func (g *Grid) Add(cells ...string) { g.rows = append(g.rows, cells) }
 const (
 	gap      = 2  // spaces between two cells
 	readable = 30 // minimum useful width of a long cell
+
+	// widest is the width up to which a column is aligned where nothing is cut. Otherwise one row of 400 KB would put that many spaces
+	// into each other row.
+	widest = 200
 )
 
 // Write writes the table. Unless limit is 0, lines have at most limit columns of the terminal: while the table's last column would become
 // too narrow, it omits optional columns; then it cuts the last column and, from the left, other long ones; finally the last column to
-// nothing, and the line. So one long cell does not hide all columns behind it.
+// nothing, and the line. So one long cell does not hide all columns behind it. If limit is 0, it cuts nothing, and a cell of more than 200
+// columns moves only its own row.
 func (g *Grid) Write(w io.Writer, limit int) {
 	rows := g.rows
 	if g.Head != nil {
@@ -30,7 +35,11 @@ func (g *Grid) Write(w io.Writer, limit int) {
 	}
 	widths := g.widths(rows)
 	last, total := extent(widths)
-	if limit > 0 {
+	if limit == 0 {
+		for j := range widths {
+			widths[j] = min(widths[j], widest)
+		}
+	} else {
 		for _, j := range g.Optional {
 			if total > limit && widths[last]-(total-limit) < min(readable, widths[last]) && j != last {
 				widths[j] = 0
@@ -53,10 +62,13 @@ func (g *Grid) Write(w io.Writer, limit int) {
 			if widths[j] == 0 {
 				continue
 			}
-			cell = Cut(Clean(cell), widths[j])
+			cell = Clean(cell)
+			if limit > 0 {
+				cell = Cut(cell, widths[j])
+			}
 			b.WriteString(cell)
 			if j < last {
-				b.WriteString(strings.Repeat(" ", widths[j]-Columns(cell)+gap))
+				b.WriteString(strings.Repeat(" ", max(0, widths[j]-Columns(cell))+gap))
 			}
 		}
 		line := strings.TrimRight(b.String(), " ")

@@ -41,3 +41,18 @@ func TestGrid_CutsLongCellsBeforeColumns(t *testing.T) {
 		"first                           "+strings.Repeat("o", 30)+"…  live   "+strings.Repeat("x", 29)+"…\n"+
 		strings.Repeat("n", 29)+"…  me                               late\n", write(102, strings.Repeat("x", 50)))
 }
+
+// Where nothing is cut, a row with a cell of 300 KB puts no 300 KB of spaces into the other rows.
+func TestGrid_ALongCellThatIsNotCutMovesItsOwnRowAlone(t *testing.T) {
+	long := strings.Repeat("o", 300_000)
+	g := tty.Grid{Head: []string{"NAME", "OWNER", "STATE"}}
+	g.Add("first", "me", "live")
+	g.Add("second", long, "late")
+	var b strings.Builder
+	g.Write(&b, 0)
+	lines := strings.Split(b.String(), "\n")
+	assert.Equal(t, "second  "+long+"  late", lines[2], "it is whole")
+	for i, column := range []string{"OWNER", "me"} {
+		assert.Regexp(t, column+" {190,200}(STATE|live)$", lines[i])
+	}
+}
