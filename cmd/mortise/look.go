@@ -76,7 +76,7 @@ func (d *lockDocument) target() lock.Target {
 
 // document describes a lock's row. bad is the error of a malformed row.
 func (s *store) document(r lock.Record, bad error) lockDocument {
-	d := lockDocument{Held: r.Held(), Fence: r.Fence, HoldMS: r.Hold, Forced: r.Forced, LastRun: moment(r.LastRun())}
+	d := lockDocument{Held: r.Held(), Fence: r.Fence, HoldMS: r.Hold, Forced: r.Forced, LastRun: tty.Moment(r.LastRun())}
 	if s.standsAlone(r) {
 		d.Name = r.Of
 	} else {
@@ -88,12 +88,12 @@ func (s *store) document(r lock.Record, bad error) lockDocument {
 	}
 	d.Holders, d.Permits = len(r.Holders()), r.Permits
 	for _, p := range r.Line {
-		d.Line = append(d.Line, placeText{Owner: p.Owner, Since: moment(p.Since), Ticket: p.Ticket, Session: p.Session, Shared: p.Shared})
+		d.Line = append(d.Line, placeText{Owner: p.Owner, Since: tty.Moment(p.Since), Ticket: p.Ticket, Session: p.Session, Shared: p.Shared})
 	}
-	if d.Since = moment(r.Since()); !d.Held && r.Changed > 0 {
-		d.Since = moment(time.UnixMilli(r.Changed))
+	if d.Since = tty.Moment(r.Since()); !d.Held && r.Changed > 0 {
+		d.Since = tty.Moment(time.UnixMilli(r.Changed))
 	}
-	d.Until = moment(r.Until())
+	d.Until = tty.Moment(r.Until())
 	return d
 }
 
@@ -101,18 +101,6 @@ func (s *store) document(r lock.Record, bad error) lockDocument {
 func (s *store) standsAlone(r lock.Record) bool {
 	key, err := s.locks.Key(lock.Name(r.Of))
 	return err == nil && key.PK == r.Partition
-}
-
-// moment returns the time as JSON has it: nil for none, and the last that JSON can represent for a later one in a row.
-func moment(t time.Time) *time.Time {
-	last := time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
-	if t = t.UTC(); t.After(last) {
-		t = last
-	}
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // now is the time to compare with those that others have recorded.
@@ -281,7 +269,7 @@ func (c *call) look(ctx context.Context, s *store, target lock.Target) (lockDocu
 	for i := range holders {
 		p := &holders[i]
 		if x := slices.IndexFunc(found, func(x lock.Session) bool { return x.ID == p.Session }); x >= 0 {
-			p.Until, p.State = moment(found[x].Expires), s.state(found[x])
+			p.Until, p.State = tty.Moment(found[x].Expires), s.state(found[x])
 		} else if p.Session != "" {
 			p.State = map[bool]string{true: stateGone, false: stateUnread}[err == nil]
 		}

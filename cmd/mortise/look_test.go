@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -227,7 +228,13 @@ func TestLook_ShowsLocksWithTimesThatNoClockHas(t *testing.T) {
 			assert.Equal(b, name == "early", one.Since == nil)
 			assert.Equal(b, name != "past", one.Held)
 		}
-		assert.Len(b, asJSON[struct{ Sessions []sessionDocument }](b.T, b.run("sessions --json")).Sessions, 1)
+		for _, at := range []int64{math.MinInt64, math.MaxInt64} {
+			require.NoError(b, b.table.Write(b.Context(), table.Update(keys.NewKey("SESSION#s", "SESSION#s"),
+				table.Attr("type").Set("mortise.LockSession"), table.Attr("owner").Set("s"), table.Attr("lease").Set(at), table.Attr("beat").Set(at),
+				table.Attr("expires").Set(at), table.Attr("dead").Set(at))))
+			assert.Len(b, asJSON[struct{ Sessions []sessionDocument }](b.T, b.run("sessions --json")).Sessions, 1)
+			assert.NotNil(b, asJSON[lockDocument](b.T, b.run("show early --json")).Until)
+		}
 	})
 }
 

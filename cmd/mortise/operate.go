@@ -118,7 +118,7 @@ func (c *call) sessions(ctx context.Context, s *store) (_ []*sessionDocument, un
 	}
 	for _, x := range found {
 		d := byID[x.ID]
-		d.Owner, d.Asked, d.Until, d.State = cmp.Or(x.Owner, d.Owner), x.Asked, moment(x.Expires), s.state(x)
+		d.Owner, d.Asked, d.Until, d.State = cmp.Or(x.Owner, d.Owner), x.Asked, tty.Moment(x.Expires), s.state(x)
 	}
 	return list, unread, nil
 }

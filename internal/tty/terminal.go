@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -110,6 +111,22 @@ func JSON(w io.Writer, document any, indent string) error {
 	}
 	_, err := w.Write(out.Bytes())
 	return err
+}
+
+// Moment returns a time as JSON has it: in UTC, and nil for none. JSON has the years 0 to 9999, but rows can have other times, and one of
+// them must not be the end of the document. Moment returns the nearest time that JSON has.
+func Moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	first, last := time.Date(0, time.January, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+	switch t = t.UTC(); {
+	case t.Before(first):
+		t = first
+	case t.After(last):
+		t = last
+	}
+	return &t
 }
 
 // Lines reads lines until ctx ends. A read of a terminal cannot be cancelled, so the goroutine can remain until the

@@ -3,8 +3,10 @@ package tty_test
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -46,5 +48,20 @@ func TestJSON_HasNoCharactersThatControlATerminal(t *testing.T) {
 		var out map[string]string
 		require.NoError(t, json.Unmarshal(b.Bytes(), &out))
 		assert.Equal(t, "\x1b\x7f\u009b31m\u202e\u2028\U000E0001\ufffd<é日👩", out["a"])
+	}
+}
+
+// A time that JSON does not have would end its document.
+func TestMoment_IsATimeThatJSONHas(t *testing.T) {
+	for want, at := range map[string]time.Time{
+		"null":                   {},
+		`"0000-01-01T00:00:00Z"`: time.UnixMilli(math.MinInt64),
+		`"9999-12-31T23:59:59Z"`: time.UnixMilli(math.MaxInt64),
+		`"1970-01-01T00:00:00Z"`: time.Unix(0, 0).In(time.FixedZone("", 3600)),
+		`"0001-01-01T00:00:01Z"`: time.Time{}.Add(time.Second),
+	} {
+		text, err := json.Marshal(tty.Moment(at))
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text))
 	}
 }

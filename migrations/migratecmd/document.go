@@ -3,6 +3,7 @@ package migratecmd
 import (
 	"time"
 
+	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/migrations"
 )
 
@@ -92,7 +93,7 @@ func rowOf(r *migrations.Record) *recordRow {
 	}
 	return &recordRow{
 		ID: r.ID, Name: r.Name, Revision: r.Revision, State: r.State, Down: r.Down, Baseline: r.Baseline, Owner: r.Owner,
-		Fence: r.Fence, Attempts: r.Attempts, Started: moment(r.Started), Finished: moment(r.Finished), Seconds: r.Took.Seconds(),
+		Fence: r.Fence, Attempts: r.Attempts, Started: tty.Moment(r.Started), Finished: tty.Moment(r.Finished), Seconds: r.Took.Seconds(),
 		Approved: r.Approved, Step: r.Step, Error: r.Error,
 	}
 }
@@ -100,19 +101,11 @@ func rowOf(r *migrations.Record) *recordRow {
 func stepsOf(list []migrations.StepStatus) (rows []stepRow) {
 	for _, s := range list {
 		rows = append(rows, stepRow{
-			Name: s.Name, Done: s.Done, At: moment(s.At), Segments: s.Segments, SegmentsDone: s.SegmentsDone,
+			Name: s.Name, Done: s.Done, At: tty.Moment(s.At), Segments: s.Segments, SegmentsDone: s.SegmentsDone,
 			Seen: s.Seen, Changed: s.Changed, Total: s.Total,
 		})
 	}
 	return rows
-}
-
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
 }
 
 func reportOf(report migrations.Report, err error) reportDocument {
