@@ -92,10 +92,14 @@ func (r *Record) check() error {
 	return nil
 }
 
+// maxCount is more items than any table has. The percentage of a sum of MaxSegments such counts does not overflow.
+const maxCount = 1 << 46
+
 // check refuses an invalid row. An unfinished segment without a position, for example, would begin again unnoticed.
 func (c *checkpoint) check() error {
 	begun := c.AfterPK != "" && c.AfterSK != ""
-	if c.Part > 0 && (int64(c.Part) > int64(c.Segments) || c.Done == begun) || c.Seq < 1 || c.Seen < 0 || c.Changed < 0 {
+	if c.Part > 0 && (int64(c.Part) > int64(c.Segments) || c.Done == begun) || c.Segments > MaxSegments ||
+		c.Seq < 1 || min(c.Seen, c.Changed) < 0 || max(c.Seen, c.Changed) > maxCount {
 		return fmt.Errorf("%w: checkpoint of step %q of %q, part %d", ErrMalformed, c.Step, c.ID, c.Part)
 	}
 	return nil

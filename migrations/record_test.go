@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -67,10 +68,14 @@ func TestRecord_RefusesMalformedCheckpoints(t *testing.T) {
 		good := w.get(key)
 		for _, change := range []table.Change{
 			table.Attr("after_pk").Remove(), table.Attr("done").Set("yes"), table.Attr("segments").Set(0), table.Attr("seq").Set(0), table.Attr("seen").Set(-1),
+			table.Attr("seen").Set(math.MaxInt64), table.Attr("changed").Set(math.MaxInt64), // their sums and percentages would be negative
+			table.Attr("segments").Set(migrations.MaxSegments + 1),
 		} {
 			require.NoError(w, w.table.Write(ctx, table.Put(good)))
 			require.NoError(w, w.table.Write(ctx, table.Update(key, change)))
 			_, err := m.Up(ctx)
+			require.ErrorIs(w, err, migrations.ErrMalformed)
+			_, err = m.Status(ctx)
 			require.ErrorIs(w, err, migrations.ErrMalformed)
 		}
 	})
