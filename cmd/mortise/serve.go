@@ -72,7 +72,7 @@ func (c *call) serve(ctx context.Context, s *store) error {
 	if err != nil {
 		return errors.Join(err, pages.Close())
 	}
-	server := &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	server := newServer(pages)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	if err := c.print(nil, func(w io.Writer) { tty.Say(w, "http://%s/\n", listener.Addr()) }); err != nil {
@@ -83,6 +83,20 @@ func (c *call) serve(ctx context.Context, s *store) error {
 		return stop(ctx, server, pages, ended)
 	case err := <-ended:
 		return errors.Join(fmt.Errorf("listen on %s: %w", c.addr, err), pages.Close())
+	}
+}
+
+// newServer returns the server of the pages. A client that sends slowly, or nothing, keeps a connection for a short time only. The pages
+// themselves limit the time in which a reader has to accept an answer.
+func newServer(pages http.Handler) *http.Server {
+	const (
+		request = 10 * time.Second // to send a request; a page has no other use for the body of one
+		idle    = 2 * time.Minute  // between two requests
+		header  = 64 << 10         // bytes; the longest keys take some 10 KB in a URL
+	)
+	return &http.Server{
+		Handler: pages, ReadHeaderTimeout: request, ReadTimeout: request, IdleTimeout: idle, MaxHeaderBytes: header,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
 }
 

@@ -144,3 +144,49 @@ func TestServe_EndsWithoutAReaderOfAnAnswer(t *testing.T) {
 		assert.LessOrEqual(t, time.Since(began), closing)
 	})
 }
+
+// A client that sends slowly, or nothing, does not keep its connection. A page that is open does.
+func TestServe_EndsConnectionsThatSendNothing(t *testing.T) {
+	const head = "Host: localhost\r\n"
+	for name, tt := range map[string]struct {
+		sent string
+		ends time.Duration // 0 for never
+	}{
+		"nothing":          {"", 10 * time.Second},
+		"half a header":    {"GET /none HTTP/1.1\r\n" + head, 10 * time.Second},
+		"no more requests": {"GET /none HTTP/1.1\r\n" + head + "\r\n", 2 * time.Minute},
+		"half a body":      {"GET /none HTTP/1.1\r\n" + head + "Content-Length: 100\r\n\r\nx", 10 * time.Second},
+		"half a chunk":     {"POST /locks HTTP/1.1\r\n" + head + "Transfer-Encoding: chunked\r\n\r\n64\r\nx", 10 * time.Second},
+		"a huge header":    {"GET /none HTTP/1.1\r\n" + head + "X: " + strings.Repeat("x", 100<<10) + "\r\n\r\n", 10 * time.Second},
+		"events":           {"GET /events?page=locks HTTP/1.1\r\n" + head + "\r\n", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, s := newStore(t)
+				pages, err := console.New(console.Config{Table: s.table, Locks: s.locks})
+				require.NoError(t, err)
+				browser, one := testkit.Pipe()
+				server := newServer(pages)
+				served := make(chan error, 1)
+				go func() { served <- server.Serve(one) }()
+				go func() { _, _ = io.WriteString(browser, tt.sent) }() // it fails if the server has read enough
+				began, ended := time.Now(), make(chan time.Time, 1)
+				go func() {
+					_, _ = io.Copy(io.Discard, browser)
+					ended <- time.Now()
+				}()
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				select {
+				case at := <-ended:
+					assert.NotZero(t, tt.ends, "it ended after %v", at.Sub(began))
+					assert.LessOrEqual(t, at.Sub(began), tt.ends+time.Second)
+				default:
+					assert.Zero(t, tt.ends, "the connection is open")
+				}
+				assert.NoError(t, browser.Close())
+				require.NoError(t, stop(t.Context(), server, pages, served))
+			})
+		})
+	}
+}
