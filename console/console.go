@@ -44,8 +44,8 @@ type Config struct {
 	// Entities are the application's types. Rows of other types are shown without a name. Defaults to none.
 	Entities []Entity
 
-	// ShowData shows payloads of locks, attributes of items that are not keys of the table, and the errors of migrations.
-	// Defaults to false: their values are not part of any answer.
+	// ShowData shows payloads of locks, attributes of items that are not keys of the table, the errors of migrations, and what the SDK
+	// says of a request that fails. Defaults to false: their values are not part of any answer.
 	ShowData bool
 
 	// Hosts are the names under which browsers reach the console, without a port. Requests to other names are refused:
@@ -235,7 +235,7 @@ func (c *Console) page(w http.ResponseWriter, r *http.Request, p pageFunc) {
 	case errors.Is(err, errClosed):
 		c.fail(w, r, http.StatusServiceUnavailable, "The console is closed.")
 	default:
-		c.fail(w, r, http.StatusBadGateway, "The table cannot be read: "+err.Error())
+		c.fail(w, r, http.StatusBadGateway, "The table cannot be read: "+c.failure(err))
 	}
 }
 

@@ -42,7 +42,8 @@
 //   - It never writes to the table, and acquires nothing.
 //   - Without ShowData no answer contains a payload of a lock, the value of an attribute that is not one of the two keys of
 //     the table, or the text of a migration's error. Names of attributes, keys, owners of locks, and the reason of a lock that
-//     was taken by force are shown. Keys of indexes count as attributes.
+//     was taken by force are shown. Keys of indexes count as attributes. Of a request that fails, an answer has the operation and
+//     the kind of error, but not the text of the SDK, which can name accounts, roles, hosts and files of the server.
 //   - What comes from the table is text, never markup. A strict Content-Security-Policy allows no script and no style but the
 //     console's own files.
 //   - Each kind of page reads at most twice a second, and at most 25 read units a second on average, however many locks there

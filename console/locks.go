@@ -320,7 +320,7 @@ func (c *Console) viewLocks(l *lockList, page int) locksView {
 		return locksView{}
 	}
 	now := c.now()
-	v := locksView{Known: l.passes > 0 || len(l.records) > 0, Held: l.held, Free: l.free, Bad: l.bad, How: l.freshness(), Failure: failure(l.err)}
+	v := locksView{Known: l.passes > 0 || len(l.records) > 0, Held: l.held, Free: l.free, Bad: l.bad, How: l.freshness(), Failure: c.failure(l.err)}
 	for i := range l.records {
 		v.Waiting += l.records[i].Waiting()
 	}

@@ -80,7 +80,7 @@ func (c *Console) viewMigrations(l *migrationList) migrationsView {
 	if l == nil {
 		return migrationsView{}
 	}
-	v := migrationsView{Known: l.read, Failure: failure(l.err)}
+	v := migrationsView{Known: l.read, Failure: c.failure(l.err)}
 	counts := map[migrations.State]int{}
 	for i := range l.list {
 		s := &l.list[i]

@@ -2,8 +2,10 @@ package console_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"html"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -369,4 +371,53 @@ func TestNew_RefusesWhatIsNotInOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
 	assert.Empty(t, engine.Requests(), "nothing is read")
+}
+
+// broken is a connection over which nothing comes but one answer or error.
+type broken struct {
+	status int // 0 for an error
+	text   string
+}
+
+func (b *broken) Do(r *http.Request) (*http.Response, error) {
+	if b.status == 0 {
+		return nil, errors.New(b.text)
+	}
+	return &http.Response{
+		StatusCode: b.status, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Requestid": {marker}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(b.text)),
+	}, nil
+}
+
+// What the SDK says of a failure names accounts, roles, hosts and files of the server. The page tells what has failed, and of which kind it is.
+func TestPages_OfAFailureShowItsKind(t *testing.T) {
+	for want, connection := range map[string]*broken{
+		"access denied":                  {http.StatusBadRequest, `{"__type": "x#AccessDeniedException", "message": "User: arn:aws:iam::` + marker + `:role/a is not authorized"}`},
+		"credentials missing or refused": {http.StatusBadRequest, `{"__type": "x#ExpiredTokenException", "message": "` + marker + `"}`},
+		"no such table or index":         {http.StatusBadRequest, `{"__type": "x#ResourceNotFoundException", "message": "` + marker + `"}`},
+		"endpoint unreachable":           {0, "dial tcp: lookup " + marker + ".internal: no such host"},
+		"on app: failed":                 {http.StatusBadRequest, `{"__type": "x#OtherException", "message": "` + marker + `"}`},
+	} {
+		for _, shown := range []bool{false, true} {
+			virtual(t, func(w *world) {
+				w.eyes.to = connection
+				for page, live := range map[string]bool{"locks": true, "sessions": true, "lock?name=report": true, "migrations": true, "items": false, "items?pk=a": false, "indexes": false} {
+					texts := []string{w.get(page, map[bool]int{true: http.StatusOK, false: http.StatusBadGateway}[live])}
+					if live {
+						stream := w.open(strings.Replace(page, "?", "&", 1))
+						time.Sleep(2 * time.Minute)
+						texts = append(texts, stream.text())
+						stream.close()
+					}
+					all := strings.Join(texts, "")
+					if shown && page == "items" {
+						assert.Contains(w, all, marker, want)
+					} else if !shown {
+						assert.NotContains(w, all, marker, "%s: %s", page, want)
+						assert.Contains(w, all, want, page)
+					}
+				}
+			}, withMigrations, func(w *world) { w.config.ShowData = shown })
+		}
+	}
 }

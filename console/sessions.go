@@ -42,14 +42,15 @@ func (c *Console) sessionsPage(r *http.Request) (*part, error) {
 		return nil, err
 	}
 	p := part{name: "sessions", title: "Sessions", events: eventsOf("sessions", url.Values{"page_number": r.URL.Query()["page_number"]})}
-	return live(p, c.locks.enter, func(l *lockList) any { return viewSessions(l, page, c.now()) }), nil
+	return live(p, c.locks.enter, func(l *lockList) any { return c.viewSessions(l, page) }), nil
 }
 
-func viewSessions(l *lockList, page int, now time.Time) sessionsView {
+func (c *Console) viewSessions(l *lockList, page int) sessionsView {
 	if l == nil {
 		return sessionsView{}
 	}
-	v := sessionsView{Known: l.passes > 0 || len(l.records) > 0, Failure: failure(l.err), How: "Sessions are found in the lines of locks. " + l.freshness()}
+	now := c.now()
+	v := sessionsView{Known: l.passes > 0 || len(l.records) > 0, Failure: c.failure(l.err), How: "Sessions are found in the lines of locks. " + l.freshness()}
 	byID := map[string]*sessionView{}
 	for i := range l.records {
 		r := &l.records[i]

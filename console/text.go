@@ -1,12 +1,16 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mortise-go/mortise/table"
 )
 
 // age formats a duration for people: in one unit, or in two if there are fewer than 10 of the greater one.
@@ -63,12 +67,25 @@ func number[N int | int64](n N) string {
 	return strings.Join(append([]string{text}, parts...), "\u202f")
 }
 
-// failure returns the text of an error. It may be shown, since this module's errors contain no keys and no values.
-func failure(err error) string {
-	if err == nil {
+// failure returns the text of an error. This module's errors contain no keys and no values. What the SDK adds to the error of a request can
+// name the account, roles, hosts and files of the server: without ShowData the text ends with the kind of the error.
+func (c *Console) failure(err error) string {
+	var request *table.Error
+	switch {
+	case err == nil:
 		return ""
+	case c.config.ShowData || !errors.As(err, &request):
+		return err.Error()
 	}
-	return err.Error()
+	kinds := []error{
+		table.ErrCredentials, table.ErrDenied, table.ErrNoTable, table.ErrSchema, table.ErrThrottled, table.ErrConflict, table.ErrUnreachable,
+		table.ErrInvalid, errors.New("failed"), // the last one, if no other applies
+	}
+	i := slices.IndexFunc(kinds[:len(kinds)-1], func(kind error) bool { return errors.Is(err, kind) })
+	if i < 0 {
+		i = len(kinds) - 1
+	}
+	return (&table.Error{Operation: request.Operation, Table: request.Table, Kind: kinds[i]}).Error()
 }
 
 // Classes of states, for their colours.

@@ -21,13 +21,13 @@ func serveCommand() command {
 	return command{
 		name: "serve", text: "show the table in a browser, live: locks, sessions, items, indexes, migrations",
 		more: "Serves pages until it is interrupted. They only read: at most twice a second for each kind of page that is open.\n" +
-			"Payloads, attributes that are not keys, and errors of migrations are hidden without --show-data.\n" +
+			"Payloads, attributes that are not keys, errors of migrations and what AWS says of a failure are hidden without --show-data.\n" +
 			"There is no authentication, so an --addr that others can reach needs --host: the names under which browsers reach it.\n" +
 			"Package console mounts the same pages into a server of your own, behind your own authentication.",
 		flags: func(f *flag.FlagSet, c *call) {
 			f.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`HOST:PORT` to listen on; port 0 is any free one")
 			f.StringVar(&c.hosts, "host", "", "`NAMES` of this server in browsers, separated by commas, where --addr is not of the loopback interface")
-			f.BoolVar(&c.showData, "show-data", false, "show payloads, attributes and errors of migrations")
+			f.BoolVar(&c.showData, "show-data", false, "show payloads, attributes, errors of migrations, and what AWS says of a failure")
 		},
 		run: func(ctx context.Context, c *call) error {
 			if err := c.checkAddr(); err != nil {
@@ -90,7 +90,7 @@ func (c *call) serve(ctx context.Context, s *store) error {
 // themselves limit the time in which a reader has to accept an answer.
 func newServer(pages http.Handler) *http.Server {
 	const (
-		request = 10 * time.Second // to send a request; a page has no other use for the body of one
+		request = 10 * time.Second // for a whole request, also with a body, which nothing reads
 		idle    = 2 * time.Minute  // between two requests
 		header  = 64 << 10         // bytes; the longest keys take some 10 KB in a URL
 	)
