@@ -1,11 +1,11 @@
 package console
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -181,7 +181,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	file, isAsset := assets[name]
 	switch {
 	case !c.allowed(r):
-		http.Error(w, "This name is not served. Set console.Config.Hosts to the names under which browsers reach the console.", http.StatusMisdirectedRequest)
+		plain(w, http.StatusMisdirectedRequest, "This name is not served. Set console.Config.Hosts to the names under which browsers reach the console.")
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET, HEAD")
 		c.fail(w, r, http.StatusMethodNotAllowed, "The console only reads: GET and HEAD.")
@@ -243,26 +243,31 @@ func (c *Console) page(w http.ResponseWriter, r *http.Request, p pageFunc) {
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, status int, text string) {
 	body, err := fragment("failure", struct{ Status, Text string }{http.StatusText(status), text})
 	if err != nil {
-		http.Error(w, text, status)
+		plain(w, status, text)
 		return
 	}
 	c.write(w, r, status, &part{title: http.StatusText(status)}, body)
 }
 
+// plain answers with one sentence, and nothing that is the table's.
+func plain(w http.ResponseWriter, status int, text string) {
+	_ = limit(w) // an error means that w cannot
+	http.Error(w, text, status)
+}
+
 func (c *Console) write(w http.ResponseWriter, r *http.Request, status int, p *part, body template.HTML) {
-	var out bytes.Buffer
-	err := templates.ExecuteTemplate(&out, "layout", layout{
+	page, err := fragment("layout", layout{
 		Title: p.title, Page: p.name, Table: c.config.Table.Name(), Region: c.config.Table.Region(), Migrations: c.config.Migrations != nil,
 		ShowData: c.config.ShowData, Events: p.events, Version: version, Body: body,
 	})
 	if err != nil {
-		http.Error(w, "The page cannot be made.", http.StatusInternalServerError)
+		plain(w, http.StatusInternalServerError, "The page cannot be made.")
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_ = limit(w) // an error means that w cannot
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(out.Bytes()) // an error means that the reader has gone
+		_, _ = io.WriteString(w, string(page)) // an error means that the reader has gone
 	}
 }

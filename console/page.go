@@ -9,7 +9,9 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"strings"
 	"time"
+	"unicode"
 )
 
 //go:embed assets
@@ -78,11 +80,19 @@ func live[S any](p part, enter func() (f *feed[S], leave func(), err error), vie
 	return &p
 }
 
-// fragment executes one template.
+// fragment executes one template. Control characters and those that turn the direction of writing, which names from the table can contain,
+// are replaced: the latter change the order of the text behind them too, and the former control a terminal that shows an answer raw.
+// Links have these characters encoded, so they lead to the row all the same.
 func fragment(name string, data any) (template.HTML, error) {
-	var out bytes.Buffer
+	var out strings.Builder
 	err := templates.ExecuteTemplate(&out, name, data)
-	return template.HTML(out.String()), err //nolint:gosec // html/template has escaped it
+	text := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Bidi_Control, r) || unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, out.String())
+	return template.HTML(text), err //nolint:gosec // html/template has escaped it
 }
 
 // pageFunc returns a page as a request asks for it.

@@ -421,3 +421,39 @@ func TestPages_OfAFailureShowItsKind(t *testing.T) {
 		}
 	}
 }
+
+// Characters that control a terminal, as of somebody who loads a page with curl, or that turn the direction of writing, are in no answer.
+// The links of the page lead to the row all the same.
+func TestPages_HaveNoCharactersThatControlWhatShowsThem(t *testing.T) {
+	const evil = "a\x1b]52;c;cHduZWQ=\a\u009b31m\x7f\b\u202eb\u2066c\u200fd"
+	virtual(t, func(w *world) {
+		w.hold(lock.Name(evil), evil, evil)
+		key := keys.NewKey(evil, evil)
+		require.NoError(w, w.table.Write(w.Context(), table.Update(key, table.Attr(evil).Set(evil), table.Attr("m").Set(map[string]any{evil: evil}))))
+		require.NoError(w, w.table.Write(w.Context(), table.Update(keys.NewKey("MIGRATIONS#main", "MIGRATION#1"), table.Attr("type").Set("mortise.Migration"),
+			table.Attr("state").Set("failed"), table.Attr("base").Set(1), table.Attr("attempts").Set(1),
+			table.Attr("name").Set(evil), table.Attr("owner").Set(evil), table.Attr("step").Set(evil), table.Attr("error").Set(evil))))
+		q := url.QueryEscape(evil)
+		controls := regexp.MustCompile(`[^\P{C}\n]`) // all of Unicode's "other" characters but newlines
+		for _, page := range []string{"locks", "sessions", "migrations", "lock?name=" + q, "lock?pk=" + q + "&of=" + q, "items", "items?pk=" + q} {
+			text := w.get(page, http.StatusOK)
+			assert.Contains(w, text, "a\uFFFD]52;c;cHduZWQ=\uFFFD\uFFFD31m\uFFFD\uFFFD\uFFFDb\uFFFDc\uFFFDd", page)
+			assert.Empty(w, controls.FindAllString(text, -1), page)
+			if !strings.HasPrefix(page, "i") {
+				stream := w.open(strings.Replace(page, "?", "&", 1))
+				time.Sleep(10 * time.Second)
+				stream.close()
+				assert.Empty(w, controls.FindAllString(stream.text(), -1), page)
+			}
+		}
+		for _, page := range []string{"items?type=" + q, "lock?name=a&pk=" + q, "events?page=" + q} {
+			r := httptest.NewRequestWithContext(w.Context(), http.MethodGet, "http://localhost/"+page, nil)
+			out := httptest.NewRecorder()
+			w.c.ServeHTTP(out, r)
+			assert.Empty(w, controls.FindAllString(out.Body.String(), -1), page)
+		}
+		link := regexp.MustCompile(`href="(lock\?[^"]*)"`).FindStringSubmatch(w.get("locks", http.StatusOK))
+		require.Len(w, link, 2)
+		assert.Len(w, drawn(w.get(html.UnescapeString(link[1]), http.StatusOK)), 2, "the link leads to the lock")
+	}, showData, withMigrations)
+}

@@ -73,7 +73,7 @@ func TestServer_StopsWithPagesOpen(t *testing.T) {
 }
 
 func TestServer_CutsOffAReaderThatTakesNothing(t *testing.T) {
-	for _, path := range []string{"locks", "none", "console.css", "events?page=locks"} {
+	for _, path := range []string{"locks", "none", "console.css", "events?page=locks", "of another name"} {
 		t.Run(path, func(t *testing.T) {
 			virtual(t, func(w *world) {
 				browser, one := testkit.Pipe()
@@ -85,7 +85,11 @@ func TestServer_CutsOffAReaderThatTakesNothing(t *testing.T) {
 				}}
 				defer func() { assert.NoError(w, server.Close()) }()
 				go func() { _ = server.Serve(one) }() // it returns when the server is closed
-				_, err := io.WriteString(browser, "GET /"+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+				host := "localhost"
+				if path == "of another name" {
+					path, host = "locks", "rebound.example.com"
+				}
+				_, err := io.WriteString(browser, "GET /"+path+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
 				require.NoError(w, err)
 				select {
 				case <-ended:
