@@ -162,9 +162,16 @@ func (s *census) keep(r lock.Record) {
 	if old, known := s.known[at]; known && old.Fence > r.Fence || !known && len(s.known) >= maxLocks {
 		return // r is an older state (reads are eventually consistent), or there is no room
 	}
-	if s.known[at] = r; s.list.passes == 0 {
+	if s.known[at] = listed(r); s.list.passes == 0 {
 		s.list.held = len(s.known)
 	}
+}
+
+// listed returns a lock without the texts that no list shows. They are short in rows of this module, but a row can have 400 KB of them, and
+// a census keeps 2,000 rows.
+func listed(r lock.Record) lock.Record {
+	r.Data, r.Forced = lock.Data{}, ""
+	return r
 }
 
 // refresh alternates every 2 s: it reads the locks that are shown first, unless each pass takes no longer than 2 s, and then
@@ -243,7 +250,7 @@ func (s *census) readAgain(ctx context.Context) error {
 			delete(s.known, at)
 			s.list.held--
 		default:
-			s.known[at] = *r
+			s.known[at] = listed(*r)
 		}
 	}
 	return nil

@@ -4,8 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 )
 
@@ -65,4 +68,18 @@ func TestText_WritesTimesAndNumbersForPeople(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1\u202f000", 1234567: "1\u202f234\u202f567"} {
 		assert.Equal(t, want, number(n))
 	}
+}
+
+// What no list shows of a lock is not kept: rows by another hand can have 400 KB of it each.
+func TestCensus_KeepsNoTextsThatItDoesNotShow(t *testing.T) {
+	var data lock.Data
+	require.NoError(t, data.UnmarshalDynamo(&types.AttributeValueMemberS{Value: "payload"}))
+	r := lock.Record{Partition: "LOCK#a", Of: "a", Line: []lock.Place{{Ticket: "s/1", Owner: "o"}}, Data: data, Forced: "reason"}
+	s := &census{known: map[keys.Key]lock.Record{}}
+	s.keep(r)
+	kept := s.snapshot().records
+	require.Len(t, kept, 1)
+	assert.True(t, kept[0].Data.IsZero())
+	assert.Empty(t, kept[0].Forced)
+	assert.Equal(t, r.Line, kept[0].Line)
 }

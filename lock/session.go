@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/entity"
@@ -10,7 +11,7 @@ import (
 // Session is the row of a session, as it was when it was read. All tickets of a process depend on its session.
 type Session struct {
 	ID      string
-	Owner   string        // [Config.Owner] of its client
+	Owner   string        // [Config.Owner] of its client; of a row by another hand, at most as many bytes as that can have
 	Lease   time.Duration // how long it lasts after a renewal
 	Expires time.Time     // when it ends without another renewal; zero if its process is not sure that its clock is right
 	Dead    time.Time     // when another client marked it as dead; zero if none has. A dead session is never renewed again
@@ -35,7 +36,7 @@ func (c *Client) Sessions(ctx context.Context, ids ...string) ([]Session, error)
 	for _, r := range rows {
 		if r != nil {
 			list = append(list, Session{
-				ID: r.ID, Owner: r.Owner, Lease: time.Duration(r.Lease) * time.Millisecond, Expires: fromMillis(r.Expires), Dead: fromMillis(r.Dead), Asked: len(r.Ask),
+				ID: r.ID, Owner: strings.ToValidUTF8(r.Owner[:min(len(r.Owner), MaxOwner)], ""), Lease: time.Duration(r.Lease) * time.Millisecond, Expires: fromMillis(r.Expires), Dead: fromMillis(r.Dead), Asked: len(r.Ask),
 			})
 		}
 	}

@@ -327,6 +327,19 @@ func TestSessions_LeavesOutImpossibleIDs(t *testing.T) {
 	})
 }
 
+// No client has an owner's name of 300 KB. A row by another hand can, and what shows sessions would keep it.
+func TestSessions_HaveOwnersAsLongAsAClientsAtMost(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		a, b := w.client(quiet), w.client(quiet)
+		require.NoError(t, errOf(b.Acquire(ctx, lock.Name("x"))))
+		require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(b), table.Attr("owner").Set("a"+strings.Repeat("é", 150_000)))))
+		list, err := a.Sessions(ctx, lock.SessionID(b))
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		assert.Equal(t, "a"+strings.Repeat("é", lock.MaxOwner/2-1), list[0].Owner, "whole characters")
+	})
+}
+
 // A place without a session, an impossible ID, and a malformed session hide no other session.
 func TestSessions_ReturnsTheOthers(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
