@@ -21,7 +21,8 @@ func watchCommand() command {
 		text: "show locks again and again: who holds, who waits, for how long",
 		more: "Without a NAME: all locks that are held, as ls lists them. With NAMEs it reads no more than these.\n" +
 			"On a terminal it draws one table over and over. Elsewhere, and with TERM=dumb, it writes the table anew when it has changed;\n" +
-			"with --json one line per look. An interrupt ends it. If DynamoDB does not answer meanwhile, it tells that, and goes on.\n\n" + sourceHelp,
+			"with --json one line per look. An interrupt ends it. If DynamoDB does not answer meanwhile, it tells that once, goes\n" +
+			"on, and tells when it answers again.\n\n" + sourceHelp,
 		flags: func(f *flag.FlagSet, c *call) {
 			sourceFlags(f, c)
 			c.every = 2 * time.Second
@@ -46,22 +47,35 @@ func watch(ctx context.Context, c *call) error {
 	return c.with(ctx, func(s *store) error { return c.watch(ctx, s) })
 }
 
-// watch looks until ctx ends, which is its ordinary end. After a first look, an outage does not end it.
+// watch looks until ctx ends, which is its ordinary end. After a first look, an outage does not end it. One message tells that an outage
+// has begun, and one that it is over, however long it lasts.
 func (c *call) watch(ctx context.Context, s *store) error {
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
 	last, looked := "", false
+	var outage error // its kind; nil if the last look has succeeded
+	var began time.Time
 	for {
 		list, err := c.watched(ctx, s)
+		kind := outageOf(err)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case looked && (errors.Is(err, table.ErrUnreachable) || errors.Is(err, table.ErrThrottled)):
-			c.say("%s", c.explain(err))
+		case looked && kind != nil:
+			if outage == nil {
+				began = time.Now()
+			}
+			if !errors.Is(outage, kind) {
+				c.say("%s", c.explain(err))
+			}
+			outage = kind
 		case err != nil:
 			return err
 		default:
-			looked = true
+			if outage != nil {
+				c.say("DynamoDB answers again, after %s", span(time.Since(began)))
+			}
+			outage, looked = nil, true
 			if last, err = c.draw(s, list, last); err != nil {
 				return err
 			}
@@ -72,6 +86,16 @@ func (c *call) watch(ctx context.Context, s *store) error {
 			return nil
 		}
 	}
+}
+
+// outageOf returns the kind of an error that waiting may cure; nil for any other error.
+func outageOf(err error) error {
+	for _, kind := range []error{table.ErrUnreachable, table.ErrThrottled} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return nil
 }
 
 // watched reads the locks that are shown.

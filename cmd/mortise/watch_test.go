@@ -101,8 +101,13 @@ func TestWatch_GoesOnAfterAnOutage(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		assert.Contains(t, stdout.String(), "report")
-		assert.Contains(t, stderr.String(), "endpoint unreachable")
-		assert.Contains(t, stderr.String(), "not enough capacity")
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		require.Len(t, lines, 4, "one when each outage begins, and one when it ends")
+		assert.Contains(t, lines[0], "not enough capacity")
+		assert.Contains(t, lines[2], "endpoint unreachable")
+		for _, i := range []int{1, 3} {
+			assert.Regexp(t, `^mortise watch: DynamoDB answers again, after [12]m\d+s$`, lines[i])
+		}
 		cancel()
 		require.NoError(t, <-ended)
 	})
