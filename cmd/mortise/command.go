@@ -30,6 +30,8 @@ type command struct {
 	least    int    // smallest number of operands
 	most     int    // greatest number of operands; negative for any number
 	locks    bool   // the first operand is a lock's name, which --beside can replace
+	names    bool   // all operands are names of locks
+	pk       bool   // the first operand is a partition key
 	offline  bool   // it uses no table, and has no flags for one
 	json     bool   // it can write its result as JSON
 	text     string // one line of help
@@ -79,6 +81,9 @@ type call struct {
 	operands []string
 	argv     []string // the command after --
 	beside   keys.Key // zero if not given
+
+	file      *schemeFile // of --scheme, once it was read: a pipe can be read only once
+	fileError error       // of reading it
 
 	json                              bool
 	engine, table, scheme             string

@@ -75,12 +75,16 @@ type schemeFile struct {
 
 // settings reads flags, the environment and the scheme file. Flags go before the environment, and that before the file.
 func (c *call) settings() (s settings, err error) {
-	var file schemeFile
-	if s.file = cmp.Or(c.scheme, c.env(envScheme)); s.file != "" {
-		if file, err = readScheme(s.file); err != nil {
-			return s, err
+	if s.file = cmp.Or(c.scheme, c.env(envScheme)); c.file == nil {
+		c.file = &schemeFile{}
+		if s.file != "" {
+			*c.file, c.fileError = readScheme(s.file)
 		}
 	}
+	if c.fileError != nil {
+		return s, c.fileError
+	}
+	file := *c.file
 	if err := c.overlay(&file); err != nil {
 		return s, err
 	}
@@ -116,9 +120,32 @@ func (c *call) settings() (s settings, err error) {
 	return s, nil
 }
 
+// readFile reads a file of at most so many bytes: a wrong name, such as that of a device, must not use up the memory.
+func readFile(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name) //nolint:gosec // a file that the caller names
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	return readAtMost(f, name, most)
+}
+
+func readAtMost(r io.Reader, name string, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s: more than %s", name, bytesText(most))
+	}
+	return text, err
+}
+
+const maxScheme = 1 << 20 // bytes
+
 // readScheme reads the file of --scheme. It refuses unknown and repeated members; in keys and lock, their UnmarshalJSON does.
 func readScheme(name string) (file schemeFile, err error) {
-	text, err := os.ReadFile(name) //nolint:gosec // a file that the caller names
+	text, err := readFile(name, maxScheme)
+	if err == nil && len(bytes.TrimSpace(text)) == 0 {
+		err = fmt.Errorf("%s: empty", name)
+	}
 	if err != nil {
 		return file, usagef("--scheme: %w", err)
 	}

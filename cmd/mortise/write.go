@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/lock"
@@ -110,18 +109,23 @@ func write(ctx context.Context, c *call) error {
 	return errors.Join(result, o.close(ctx))
 }
 
-// readAll reads a file, or standard input until ctx ends.
+// maxTransaction is the greatest size of a request, in bytes. DynamoDB takes no greater one.
+const maxTransaction = 16 << 20
+
+// readAll reads a file, or standard input, until ctx ends. The file can be a pipe, too.
 func readAll(ctx context.Context, name string, stdin io.Reader) ([]byte, error) {
-	if name != "-" {
-		return os.ReadFile(name) //nolint:gosec // a file that the caller names
-	}
 	type result struct {
 		text []byte
 		err  error
 	}
 	done := make(chan result, 1)
 	go func() { // it stays behind if ctx ends first: nothing can end the read
-		text, err := io.ReadAll(stdin)
+		if name == "-" {
+			text, err := readAtMost(stdin, "standard input", maxTransaction)
+			done <- result{text, err}
+			return
+		}
+		text, err := readFile(name, maxTransaction)
 		done <- result{text, err}
 	}()
 	select {
