@@ -20,7 +20,7 @@ import (
 
 func collectionCommand() command {
 	return command{
-		name: "collection", operands: "PK", least: 1, most: 1, json: true,
+		name: "collection", operands: "PK", least: 1, most: 1, pk: true, json: true,
 		text: "show the rows with one partition key, and the locks among them",
 		more: "Of each row: its sort key, its type, version and time to live where the scheme's attributes have them, and all other\n" +
 			"attributes. With --json: rows in DynamoDB's JSON, whole. A terminal cuts long lines; output to a file has all.",

@@ -235,7 +235,42 @@ func (c *call) with(ctx context.Context, f func(s *store) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(s), s.close(ctx))
+	if err = c.checkNames(s); err == nil {
+		err = f(s)
+	}
+	return errors.Join(err, s.close(ctx))
+}
+
+// checkNames refuses arguments that cannot be a lock's name or a partition key: that is a wrong call, and no lock that nobody has acquired.
+func (c *call) checkNames(s *store) error {
+	var targets []lock.Target
+	switch {
+	case c.command.locks:
+		targets = []lock.Target{c.target()}
+	case c.command.names:
+		for _, name := range c.operands {
+			targets = append(targets, lock.Name(name))
+		}
+	}
+	for _, target := range targets {
+		if _, err := s.locks.Key(target); err != nil {
+			return usagef("%w", err)
+		}
+	}
+	if pk := c.partition(); pk != "" {
+		if err := keys.NewKey(pk, "any").Validate(); err != nil {
+			return usagef("%w", err)
+		}
+	}
+	return nil
+}
+
+// partition returns the partition key that the command reads; empty if there is none.
+func (c *call) partition() string {
+	if c.command.pk {
+		return c.operands[0]
+	}
+	return c.in
 }
 
 // look reads one lock. A lock without a row is free.

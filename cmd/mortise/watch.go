@@ -17,7 +17,7 @@ import (
 
 func watchCommand() command {
 	return command{
-		name: "watch", operands: "[NAME…]", most: -1, json: true,
+		name: "watch", operands: "[NAME…]", most: -1, names: true, json: true,
 		text: "show locks again and again: who holds, who waits, for how long",
 		more: "Without a NAME: all locks that are held, as ls lists them. With NAMEs it reads no more than these.\n" +
 			"On a terminal it draws one table over and over. Elsewhere, and with TERM=dumb, it writes the table anew when it has changed;\n" +
