@@ -37,7 +37,8 @@ If the lock is lost
   is held until then.
 
 Signals while it waits end the waiting. A wait that ends without the lock leaves the line. If DynamoDB does not answer, that is
-tried for one second more, also beyond --wait. A place that is left behind is passed when its lease ends.
+tried for one second more, also beyond --wait. A place that is left behind is passed when its lease ends. With --wait 0, DynamoDB
+has 5 seconds to answer; then the exit code is 125, since nobody knows whether another holds the lock.
 SIGTSTP (Ctrl-Z) stops command and program; a lock is lost that way when its lease ends.
 
 Exit codes

@@ -128,6 +128,10 @@ func (x *execution) enter(ctx context.Context) (err error) {
 	return err
 }
 
+// answering is how long a try without waiting, --wait 0, may take. Requests are repeated for 10 s and more if there is no answer, which
+// is no try any more.
+const answering = 5 * time.Second
+
 // lock acquires the lock, within --wait.
 func (x *execution) lock(ctx context.Context) (lease *lock.Lease, err error) {
 	c, locks := x.call, x.store.locks
@@ -140,12 +144,17 @@ func (x *execution) lock(ctx context.Context) (lease *lock.Lease, err error) {
 	case c.maxWait == nil:
 		lease, err = locks.Acquire(ctx, c.target(), opts...)
 	case *c.maxWait == 0:
-		lease, err = locks.TryAcquire(ctx, c.target(), opts...)
+		bounded, cancel := context.WithTimeout(ctx, answering)
+		defer cancel()
+		lease, err = locks.TryAcquire(bounded, c.target(), opts...)
+		if err != nil && bounded.Err() != nil && ctx.Err() == nil { // nobody knows whether another holds the lock
+			return nil, fmt.Errorf("no clear answer from DynamoDB within %v: %w", answering, err)
+		}
 	default:
 		bounded, cancel := context.WithTimeout(ctx, *c.maxWait)
 		defer cancel()
 		lease, err = locks.Acquire(bounded, c.target(), opts...)
-		if errors.Is(err, context.DeadlineExceeded) {
+		if bounded.Err() != nil && errors.Is(err, context.DeadlineExceeded) { // an answer that has not come in time matches it, too
 			return nil, notAcquired(c.targetName(), err)
 		}
 	}

@@ -252,6 +252,28 @@ func TestExec_WaitsNoLongerThanItsBound(t *testing.T) {
 	})
 }
 
+// Without an answer, it is not known whether another holds the lock: 125, and not 75. A try, which does not wait, is short all the same.
+func TestExec_WithoutAnAnswer(t *testing.T) {
+	for _, fault := range []tabletest.Fault{{Kind: tabletest.Delay, For: time.Hour}, {Kind: tabletest.DropRequest}, {Kind: tabletest.DropReply}, {Kind: tabletest.Throttle}} {
+		for wait, most := range map[time.Duration]time.Duration{0: answering + leaving, time.Minute: 20 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				engine, s := newStore(t)
+				var stderr strings.Builder
+				c := &call{command: find("exec"), operands: []string{"report"}, maxWait: &wait, stderr: &stderr, width: func(any) (int, bool) { return 0, false }}
+				s.end = func() error { return nil }
+				x := &execution{call: c, store: s}
+				engine.Inject(fault)
+				began := time.Now()
+				code, text := c.verdict(t.Context(), x.enter(t.Context()))
+				assert.LessOrEqual(t, time.Since(began), most, fault.Kind)
+				assert.Equal(t, exitExec, code, "%v, %v: %s", fault.Kind, wait, text)
+				assert.Regexp(t, "^(no clear answer from DynamoDB within 5s|no answer from|table .* has not enough capacity)", text)
+				engine.ClearFaults()
+			})
+		}
+	}
+}
+
 // Signals end the waiting, and the place in the line with it (consul #4439).
 func TestExec_ASignalEndsTheWaiting(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
