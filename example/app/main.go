@@ -19,6 +19,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/migrations"
 	"github.com/mortise-go/mortise/migrations/migratecmd"
 )
@@ -88,5 +89,13 @@ func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// say writes for people. An error is ignored: there is nobody left to tell.
-func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+// say writes for people. A text from the table cannot control the terminal: it stays one line of printable characters. An error is ignored:
+// there is nobody left to tell.
+func say(w io.Writer, format string, args ...any) {
+	for i, a := range args {
+		if text, ok := a.(string); ok {
+			args[i] = tty.Clean(text)
+		}
+	}
+	_, _ = fmt.Fprintf(w, format, args...)
+}

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // books are the rows of a batch of two orders, of 168 and 30, as they should be.
@@ -71,4 +75,32 @@ func requireBooks(t *testing.T, s *store, in *Input) {
 	for _, c := range accounts {
 		assert.Equal(t, owed[c.Customer].String(), c.Balance.String())
 	}
+}
+
+// What another program writes into the table does not control the terminal on which the summary is read.
+func TestReport_IsPrintable(t *testing.T) {
+	const evil = "\x1b]52;c;cHduZWQ=\a\x1b[2J\u009b31m\u202e\n\t%s"
+	engine := tabletest.New(t)
+	url, err := engine.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	s, err := openStore(engine.Client(), "app", keys.Scheme{})
+	require.NoError(t, err)
+	file, _ := writeOrders(t, 1)
+	out := start(t.Context(), t, "-orders "+word(file)+" -table app -endpoint "+url, func(tally) {
+		for item, err := range s.table.Scan(t.Context(), table.Scan{Consistent: true}) {
+			assert.NoError(t, err)
+			key, err := s.table.KeyOf(item)
+			assert.NoError(t, err)
+			for _, name := range []string{"settled_by", "by", "product"} {
+				if item[name] != nil {
+					assert.NoError(t, s.table.Write(t.Context(), table.Update(key, table.Attr(name).Set(evil))))
+				}
+			}
+		}
+	})
+	assert.Zero(t, out.code, out.stderr)
+	for _, text := range []string{out.stdout, out.stderr} {
+		assert.False(t, strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }), "%q", text)
+	}
+	assert.Equal(t, 3, strings.Count(out.stdout, "\uFFFD]52;c;cHduZWQ=\uFFFD\uFFFD[2J\uFFFD31m\uFFFD  %s"), "it is shown, on one line: %s", out.stdout)
 }
