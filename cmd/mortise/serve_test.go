@@ -190,3 +190,43 @@ func TestServe_EndsConnectionsThatSendNothing(t *testing.T) {
 		})
 	}
 }
+
+// The server itself refuses names that are not its own, as after DNS rebinding, whatever was asked for, and all methods that could change
+// something.
+func TestServe_AnswersItsOwnNamesAndReadsAlone(t *testing.T) {
+	for _, tt := range []struct {
+		hosts, method, host string
+		want                int
+	}{
+		{"", http.MethodGet, "localhost", http.StatusOK},
+		{"", http.MethodGet, "rebound.example.com", http.StatusMisdirectedRequest},
+		{"", http.MethodPost, "localhost", http.StatusMethodNotAllowed},
+		{"ops,ops.example.com", http.MethodGet, "ops.example.com:80", http.StatusOK},
+		{"ops,ops.example.com", http.MethodGet, "localhost", http.StatusMisdirectedRequest},
+	} {
+		ctx, interrupt := context.WithTimeout(t.Context(), time.Minute)
+		out, in := io.Pipe()
+		args := []string{"serve", "--engine", "demo", "--addr", "127.0.0.1:0"}
+		if tt.hosts != "" {
+			args = append(args, "--host", tt.hosts)
+		}
+		code := make(chan int, 1)
+		go func() {
+			code <- run(ctx, args, nil, strings.NewReader(""), in, io.Discard)
+			_ = in.Close()
+		}()
+		url, err := bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		request, err := http.NewRequestWithContext(ctx, tt.method, strings.TrimSpace(url)+"indexes", nil)
+		require.NoError(t, err)
+		request.Host = tt.host
+		client := &http.Client{Transport: &http.Transport{}}
+		answer, err := client.Do(request)
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, answer.StatusCode, tt)
+		require.NoError(t, answer.Body.Close())
+		client.CloseIdleConnections()
+		interrupt()
+		assert.Zero(t, <-code)
+	}
+}

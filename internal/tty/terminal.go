@@ -71,15 +71,21 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// Cut shortens a text to a number of columns and marks the cut.
+// Cut shortens a text to a number of columns and marks the cut. Marks take no column, but no text needs more than a few for each: a long
+// pile of them would cover the lines above.
 func Cut(text string, limit int) string {
-	if Columns(text) <= limit {
+	const most = 8          // characters for each column
+	if len(text) <= limit { // no character has more columns than bytes
 		return text
 	}
-	n := 0
+	columns, runes, end := 0, 0, 0 // of the text before end, which leaves a column for the mark of the cut
 	for i, r := range text {
-		if n += runeColumns(r); n > limit-1 {
-			return text[:i] + strings.Repeat("…", min(1, max(limit, 0)))
+		if columns <= limit-1 {
+			end = i
+		}
+		columns, runes = columns+runeColumns(r), runes+1
+		if columns > limit || runes > most*limit {
+			return text[:end] + strings.Repeat("…", min(1, max(limit, 0)))
 		}
 	}
 	return text

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,6 +24,9 @@ func TestCut_LeavesCleanTextThatFits(t *testing.T) {
 	assert.Empty(t, tty.Cut("abcdef", 0))
 	assert.Equal(t, 5, tty.Columns("日本e\u0301"))
 	assert.Equal(t, "日…", tty.Cut("日本語", 4))
+	marks := strings.Repeat("\u0301", 300_000)
+	assert.LessOrEqual(t, utf8.RuneCountInString(tty.Cut("a"+marks, 10)), 82, "marks cover other lines")
+	assert.Equal(t, "xyze\u0301", tty.Cut("xyze\u0301", 4), "some are part of the text")
 }
 
 func TestWidth_IsThatOfATerminalAlone(t *testing.T) {
