@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -293,6 +294,27 @@ func nextOf(text string) string {
 		return ""
 	}
 	return html.UnescapeString(m[1])
+}
+
+// Requests that were cancelled before their turn take none of the budget from those that are still wanted.
+func TestItems_ThatNobodyWaitsForAnyMoreAreNotPaidFor(t *testing.T) {
+	virtual(t, func(w *world) {
+		ctx, cancel := context.WithCancel(w.Context())
+		var all sync.WaitGroup
+		for range 1000 {
+			all.Go(func() {
+				w.c.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/items", nil))
+			})
+		}
+		time.Sleep(3 * time.Second)
+		cancel()
+		all.Wait()
+		began := time.Now()
+		w.get("items", http.StatusOK)
+		assert.LessOrEqual(w, time.Since(began), time.Second)
+		assert.LessOrEqual(w, w.eyes.count(), 9)
+		assert.LessOrEqual(w, w.eyes.most(), 2)
+	})
 }
 
 // Pages that do not go live share a budget: many loads of them wait for each other.
