@@ -151,7 +151,10 @@ func readScheme(name string) (file schemeFile, err error) {
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&file); err != nil {
+	var typ *json.UnmarshalTypeError
+	if err := dec.Decode(&file); errors.As(err, &typ) {
+		return file, usagef("--scheme %s: %s: it cannot be of the type %s", name, cmp.Or(typ.Field, "the whole"), typ.Value)
+	} else if err != nil {
 		return file, usagef("--scheme %s: %s", name, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) { // not dec.More, which takes a closing brace for an end
