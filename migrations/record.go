@@ -85,7 +85,7 @@ func (r *Record) check() error {
 	begun := r.State == Running || r.State == Failed
 	switch {
 	case !begun && r.State != Pending && r.State != Applied:
-		return fmt.Errorf("%w of %q: state %q", ErrMalformed, r.ID, string(r.State))
+		return fmt.Errorf("%w of %q: state %.40q", ErrMalformed, r.ID, string(r.State))
 	case r.Attempts < 0, begun && (r.Attempts == 0 || r.Base <= 0):
 		return fmt.Errorf("%w of %q: state %q with base %d and %d attempts", ErrMalformed, r.ID, string(r.State), r.Base, r.Attempts)
 	}
