@@ -181,12 +181,13 @@ func (e *entry) looked(seen *waitqueue.Look) error {
 }
 
 // await asks for one more look at the row, unless the ticket holds or a look is due already. proceed acts on the look. The poller wakes
-// waiters only after it has told all of them: so what a waiter finds does not depend on which goroutine runs first.
-func (e *entry) await(ctx context.Context) error {
+// waiters only after it has told all of them: so what a waiter finds does not depend on which goroutine runs first. left is how long the
+// call may wait still.
+func (e *entry) await(left time.Duration) error {
 	if e.watch != nil || !e.stale.Load() && e.row.Load().Granted(e.ticket.ID) {
 		return nil
 	}
-	d, err := e.next(ctx)
+	d, err := e.next(left)
 	if err != nil {
 		return err
 	}
@@ -201,8 +202,8 @@ func (e *entry) await(ctx context.Context) error {
 
 // next is how long to wait until the next look: at most until a process whose ticket is in the way may be taken for dead, or may be asked.
 // It also asks for looks at the sessions of these tickets.
-func (e *entry) next(ctx context.Context) (d time.Duration, err error) {
-	if d, err = e.pause(ctx); err != nil {
+func (e *entry) next(left time.Duration) (d time.Duration, err error) {
+	if d, err = e.pause(left); err != nil {
 		return 0, err
 	}
 	row := e.row.Load()
@@ -225,7 +226,7 @@ func (e *entry) next(ctx context.Context) (d time.Duration, err error) {
 }
 
 // pause is how long to wait until the next look while the holder's process is alive.
-func (e *entry) pause(ctx context.Context) (time.Duration, error) {
+func (e *entry) pause(left time.Duration) (time.Duration, error) {
 	if e.patience != nil {
 		d := e.patience.NextBackOff()
 		if d == backoff.Stop {
@@ -236,19 +237,14 @@ func (e *entry) pause(ctx context.Context) (time.Duration, error) {
 	row := e.row.Load()
 	est := e.client.estimate(row, row.Place(e.ticket.ID))
 	est.Unchanged = e.client.clk().Ago(e.turn)
-	if end, ok := ctx.Deadline(); ok { // if those before it give up, its turn comes early
-		est.Longest = min(est.Longest, max(time.Until(end)/2, lastLook))
-	}
+	est.Longest = min(est.Longest, max(left/2, minLook)) // if those before it give up, its turn comes early
 	return est.Look(e.client.clk()), nil
 }
 
 const (
-	// minLook is the shortest time between looks that Config.Backoff can set. It is also how long a look at a session waits, so that
-	// several looks share a request.
+	// minLook is the shortest time between looks that Config.Backoff can set, and between those before a call gives up. It is also how
+	// long a look at a session waits, so that several looks share a request.
 	minLook = 10 * time.Millisecond
-
-	// lastLook bounds the time between looks that become more frequent before the deadline of a call.
-	lastLook = 100 * time.Millisecond
 
 	// firstLook is the longest time until a new waiter looks at the holder's session.
 	firstLook = 200 * time.Millisecond

@@ -200,7 +200,7 @@ func TestLooks_RepeatedOneCounts(t *testing.T) {
 // A session is looked at once in a quarter of its lease by each process that waits behind it, however often its holders change.
 func TestLooks_AtASessionAreFewWhileItsHoldersChange(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		const during = time.Minute
+		during := time.Duration(testkit.IfSmall(20, 60)) * time.Second
 		w.latency(2 * time.Millisecond)
 		run, cancel := context.WithTimeout(ctx, during)
 		defer cancel()
@@ -373,44 +373,69 @@ func TestBackoff_IsCalledOneAtATime(t *testing.T) {
 	})
 }
 
-// Calls have deadlines that are shorter than the line: most of them give up. Those behind them then come to hold earlier than they could
-// expect, and have to notice that before they give up as well.
+// Calls give up before their turn: at a deadline, or since they are cancelled, as a web server's are. Those behind them then come to hold
+// earlier than they could expect, and have to notice that before they give up as well.
 func TestLooks_FindALockThatOthersHaveGivenUpOn(t *testing.T) {
-	const hold, during = 400 * time.Millisecond, time.Minute
-	for name, opts := range map[string][]lock.Option{"session": nil, "fixed": {lock.Fixed(20 * time.Second)}} {
-		for _, patience := range []time.Duration{time.Second, 2 * time.Second} {
-			t.Run(name+" "+patience.String(), func(t *testing.T) {
-				virtual(t, func(ctx context.Context, w *world) {
-					w.latency(2 * time.Millisecond)
-					bounded, cancel := context.WithTimeout(ctx, during)
-					defer cancel()
-					var all sync.WaitGroup
-					var grants, calls atomic.Int64
-					clients := w.clients(12)
-					w.engine.ResetRequests()
-					for _, c := range clients {
-						all.Go(func() {
-							for bounded.Err() == nil {
-								short, stop := context.WithTimeout(bounded, patience)
-								l, err := c.Acquire(short, lock.Name("report"), opts...)
-								stop()
-								if calls.Add(1); err == nil {
-									grants.Add(1)
-									time.Sleep(hold)
-									assert.NoError(t, l.Release(ctx))
-								}
-							}
-						})
-					}
-					all.Wait()
-					assert.Greater(t, time.Duration(grants.Load())*hold, during*3/4, "time in which the lock was held")
-					var ops []string
-					for _, r := range w.engine.Requests() {
-						ops = append(ops, r.Operation)
-					}
-					assert.Less(t, times("BatchGetItem", ops), int(calls.Load())*8, "looks")
-				})
-			})
+	during := time.Duration(testkit.IfSmall(20, 60)) * time.Second
+	deadline := func(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, patience)
+	}
+	cancelled := func(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		timer := time.AfterFunc(patience, cancel)
+		return ctx, func() {
+			timer.Stop()
+			cancel()
 		}
+	}
+	for _, c := range []struct {
+		name       string
+		limit      func(context.Context, time.Duration) (context.Context, context.CancelFunc)
+		patience   time.Duration
+		processes  int
+		goroutines int // of each
+		hold       time.Duration
+		opts       []lock.Option
+	}{
+		{"deadline", deadline, time.Second, 12, 1, 400 * time.Millisecond, nil},
+		{"longer deadline", deadline, 2 * time.Second, 12, 1, 400 * time.Millisecond, nil},
+		{"fixed", deadline, time.Second, 12, 1, 400 * time.Millisecond, []lock.Option{lock.Fixed(20 * time.Second)}},
+		{"cancelled", cancelled, time.Second, 12, 1, 400 * time.Millisecond, nil},
+		{"cancelled, short holds", cancelled, 500 * time.Millisecond, 20, 1, 50 * time.Millisecond, nil},
+		{"cancelled, fixed", cancelled, time.Second, 12, 1, 400 * time.Millisecond, []lock.Option{lock.Fixed(20 * time.Second)}},
+		{"cancelled in web servers", cancelled, 500 * time.Millisecond, 2, 20, 50 * time.Millisecond, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				w.latency(2 * time.Millisecond)
+				bounded, cancel := context.WithTimeout(ctx, during)
+				defer cancel()
+				var all sync.WaitGroup
+				var grants, calls atomic.Int64
+				clients := w.clients(c.processes)
+				w.engine.ResetRequests()
+				for i := range c.processes * c.goroutines {
+					all.Go(func() {
+						for bounded.Err() == nil {
+							short, stop := c.limit(bounded, c.patience)
+							l, err := clients[i%c.processes].Acquire(short, lock.Name("report"), c.opts...)
+							stop()
+							if calls.Add(1); err == nil {
+								grants.Add(1)
+								time.Sleep(c.hold)
+								assert.NoError(t, l.Release(ctx))
+							}
+						}
+					})
+				}
+				all.Wait()
+				assert.Greater(t, time.Duration(grants.Load())*c.hold, during*3/4, "time in which the lock was held")
+				var ops []string
+				for _, r := range w.engine.Requests() {
+					ops = append(ops, r.Operation)
+				}
+				assert.Less(t, times("BatchGetItem", ops), int(calls.Load())*10, "looks")
+			})
+		})
 	}
 }

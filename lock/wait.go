@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -151,7 +152,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 		}
 		a.waited = true
 		for _, e := range a.entries {
-			if err := e.await(ctx); err != nil {
+			if err := e.await(a.left(ctx)); err != nil {
 				return err
 			}
 		}
@@ -168,6 +169,19 @@ func (a *acquisition) stand(ctx context.Context) error {
 		}
 		stop()
 	}
+}
+
+// left is how long the call may wait still, as far as that is known: until its deadline, or until it has waited for as long as the last call
+// of this client that gave up. A call can be cancelled without a deadline: a web server does that when its own client gives up.
+func (a *acquisition) left(ctx context.Context) time.Duration {
+	left := time.Duration(math.MaxInt64)
+	if end, ok := ctx.Deadline(); ok {
+		left = time.Until(end)
+	}
+	if patience := time.Duration(a.client.patience.Load()) - a.client.clk().Ago(a.began); patience > 0 {
+		left = min(left, patience)
+	}
+	return left
 }
 
 // third is the timer for renewFirst while some tickets are first and the call still waits for the others. It goes off after a third of

@@ -71,6 +71,18 @@ func waiting() []Mutant {
 			New:    "\t\tcase full:",
 		},
 		{
+			Name: "looks-as-if-nobody-gave-up", Part: Waiting, File: "lock/entry.go",
+			Breaks: "looks only after a call has given up, where others have given up before it",
+			Old:    `est.Longest = min(est.Longest, max(left/2, minLook))`,
+			New:    `_ = left`,
+		},
+		{
+			Name: "cancelled-calls-are-forgotten", Part: Waiting, File: "lock/wait.go",
+			Breaks: "does not expect that calls without a deadline give up",
+			Old:    `patience > 0 {`,
+			New:    `false && patience > 0 {`,
+		},
+		{
 			Name: "outage-ends-the-wait", Part: Waiting, File: "lock/entry.go",
 			Breaks: "ends a wait with an outage",
 			Old:    `return err != nil && (c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded))`,
