@@ -377,9 +377,7 @@ func TestBackoff_IsCalledOneAtATime(t *testing.T) {
 // earlier than they could expect, and have to notice that before they give up as well.
 func TestLooks_FindALockThatOthersHaveGivenUpOn(t *testing.T) {
 	during := time.Duration(testkit.IfSmall(20, 60)) * time.Second
-	deadline := func(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
-		return context.WithTimeout(ctx, patience)
-	}
+	deadline := context.WithTimeout
 	cancelled := func(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(ctx)
 		timer := time.AfterFunc(patience, cancel)
