@@ -46,7 +46,7 @@ func (b *budget) wait(ctx context.Context) error {
 	if now := time.Now(); at.Before(now) {
 		at = now
 	}
-	if !sleep(ctx, time.Until(at)) || ctx.Err() != nil { // both can be so at the same moment
+	if !sleep(ctx, time.Until(at)) || ctx.Err() != nil { // ctx can end at the moment at which the time is up
 		return context.Cause(ctx)
 	}
 	b.paid, b.next = units, at.Add(time.Second/readsPerSecond)

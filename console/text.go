@@ -79,13 +79,13 @@ func (c *Console) failure(err error) string {
 	}
 	kinds := []error{
 		table.ErrCredentials, table.ErrDenied, table.ErrNoTable, table.ErrSchema, table.ErrThrottled, table.ErrConflict, table.ErrUnreachable,
-		table.ErrInvalid, errors.New("failed"), // the last one, if no other applies
+		table.ErrInvalid,
 	}
-	i := slices.IndexFunc(kinds[:len(kinds)-1], func(kind error) bool { return errors.Is(err, kind) })
-	if i < 0 {
-		i = len(kinds) - 1
+	kind := errors.New("failed")
+	if i := slices.IndexFunc(kinds, func(kind error) bool { return errors.Is(err, kind) }); i >= 0 {
+		kind = kinds[i]
 	}
-	return (&table.Error{Operation: request.Operation, Table: request.Table, Kind: kinds[i]}).Error()
+	return (&table.Error{Operation: request.Operation, Table: request.Table, Kind: kind}).Error()
 }
 
 // Classes of states, for their colours.

@@ -15,7 +15,7 @@ import (
 // racing repeats attempts that end with ErrStale, by the table's retry policy. It is for writes without a version from the
 // caller, for which a lost race is not an error. Other attempts end it with final. Each attempt begins with a read, so racing
 // first refuses a write that cannot succeed. first is the error of an attempt before these, or nil. The error covers all attempts: a
-// request of one that has lost its race can still be on its way, and the row can become again what that request expects.
+// request of an earlier one can arrive late, and is applied if the row has its old state again.
 func (e *core) racing(ctx context.Context, first error, attempt func() error) error {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	if e.plan.readOnly {

@@ -30,8 +30,8 @@ import (
 // Cost: one conditional write, whether the lock is free or not. One more write if the client has no session yet (none
 // with [Fixed]). While it waits, looks of half a read unit each: 1 to 4 in all if up to 20 processes wait and nobody holds the
 // lock for more than 0.2 s. In a longer wait, the next in the line looks at least every 0.75 s, and every other process at
-// least every 5 s (or every quarter of [Config.Lease], if that is less). A few more if calls give up early (REFERENCE.md,
-// Waiting). To take the lock from a dead holder: at most two more writes.
+// least every 5 s (or every quarter of [Config.Lease], if that is less). Before a deadline, some 10 more
+// (REFERENCE.md, Waiting). To take the lock from a dead holder: at most two more writes.
 func (c *Client) Acquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	l, err := one(c.acquire(ctx, []Target{target}, opts, (*acquisition).wait))
 	return l, wrap("acquire", err)
@@ -219,7 +219,7 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 // gaveUp is the error of a wait that ended early: the cause, and an error that tells who held the locks.
 func (a *acquisition) gaveUp(ctx context.Context) error {
 	if a.waited || a.behind {
-		a.client.patience.Store(int64(a.client.clk().Ago(a.began)))
+		a.client.vain.Store(int64(a.client.clk().Ago(a.began)))
 	}
 	cause := causeOf(ctx)
 	if held := a.heldBy(); held != nil {

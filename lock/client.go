@@ -36,7 +36,7 @@ type Client struct {
 	sessions *sessions         // looks at other processes' sessions for those who wait, and asks them
 	tickets  *tickets          // the tickets that this process answers for
 	returns  returns           // the waiters that have lost their places and enter again
-	patience atomic.Int64      // for how long the last call that gave up had waited (a time.Duration); 0 if none has
+	vain     atomic.Int64      // for how long the last call that gave up had waited (a time.Duration); 0 if none has
 
 	maintained int // lets each renewal begin with other leases (attempt.OthersFirst); only the goroutine that renews the session uses it
 

@@ -141,7 +141,7 @@
 //	View of n rows                     1 transaction             2 reads for each row, and 2 for the lock
 //	renewal of all locks               1 per quarter of a lease  1 write
 //
-// In a long wait, the next in the line looks every 0.75 s, and others every 5 s. A row of more than 1 KB (8 to 12 tickets) costs more.
+// In a long wait, the next in the line looks every 0.75 s, others every 5 s, and all more often before a deadline.
 //
 // # More
 //

@@ -252,11 +252,12 @@ func passedRow(l *Lease, to *target) lockrow.Row {
 }
 
 // send applies ops and guards. ctx can be that of a lease, and end because the lease does. If no guard was refused by then, a late copy
-// of a request can still be applied, even of one that was throttled.
+// of a request can still be applied, even of one that was throttled. An error that tells of a loss while ctx goes on is that of another
+// lease's guard among ops.
 func send(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
 	err := leases[0].client.table.Write(ctx, append(slices.Clip(ops), guards...)...)
 	refused := slices.ContainsFunc(table.Conditions(err), func(f *table.ConditionError) bool { return f.Index >= len(ops) })
-	if table.MayBeApplied(err) || !refused && saysOver(err) {
+	if table.MayBeApplied(err) || !refused && ctx.Err() != nil && saysOver(err) {
 		return unknown(err)
 	}
 	return err

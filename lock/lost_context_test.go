@@ -124,6 +124,30 @@ func TestWrite_RefusedByAConditionBeforeTheLeaseEndsIsNoLossOfTheLock(t *testing
 	}
 }
 
+// The guard of another lease, which was lost, is among the operations. Its refusal is definite, and tells of that loss.
+func TestWrite_RefusedByTheGuardOfAnotherLeaseTellsOfItsLoss(t *testing.T) {
+	for name, write := range map[string]func(l *lock.Lease, ctx context.Context, ops ...table.Op) error{
+		"write": (*lock.Lease).Write, "commit": (*lock.Lease).Commit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(quiet)
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				other, err := c.Acquire(ctx, lock.Name("other"))
+				require.NoError(t, err)
+				require.NoError(t, c.ForceRelease(ctx, lock.Name("other"), other.Ticket()))
+				err = write(l, ctx, w.count("n"), other.Guard())
+				require.ErrorIs(t, err, lock.ErrLost)
+				require.False(t, table.MayBeApplied(err), err)
+				require.Zero(t, w.counted("n"))
+				require.NoError(t, l.Write(ctx, w.count("n")))
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}
+
 // Do reports that the lock was lost, whatever its function returns.
 func TestDo_ReportsTheLossAfterAWriteWithoutAnAnswer(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -85,8 +85,8 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 	var taken *lockrow.Holding // that an attempt has tried to remove
 	var ticket lockrow.Ticket
 	var malformed table.Item
-	// The row was malformed; an attempt may have been applied without an answer. A copy of one that was throttled can be applied, too.
-	reset, inDoubt := false, false
+	reset := false   // the row was malformed
+	inDoubt := false // an attempt may be applied: also one that was throttled, since a copy of it can arrive
 	_, err := c.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) error {
 		item, err := c.table.Get(ctx, key, true)
 		if errors.Is(err, table.ErrNotFound) {

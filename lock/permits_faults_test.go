@@ -334,7 +334,7 @@ func TestRelease_WithoutAnAnswerBesideAForceIsInDoubt(t *testing.T) {
 				}
 				require.ErrorIs(t, err, lock.ErrLost)
 				require.NotErrorIs(t, err, lock.ErrStolen)
-				assert.ErrorContains(t, err, "or was released by an attempt whose answer was lost")
+				assert.ErrorContains(t, err, "or was released by an earlier attempt")
 			})
 		})
 	}

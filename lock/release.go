@@ -21,9 +21,9 @@ import (
 // after [Lease.Commit] or another Release has succeeded does nothing and returns nil, so that Release can be deferred.
 //
 // An error that matches [ErrLost] means that the lock was lost before. If the lease has only expired ([ErrExpired]), and
-// nobody has taken the lock since, Release frees it and returns nil. There is one more case. If the answer to a release was
-// lost, and then the session ended or somebody used [Client.ForceRelease], the error matches ErrLost although the release may
-// have been applied.
+// nobody has taken the lock since, Release frees it and returns nil. There is one more case. If an attempt to release failed, and
+// then the session ended or somebody used [Client.ForceRelease], the error matches ErrLost although that attempt may have been
+// applied.
 //
 // After any other error the lock may still be held. The client repeats the release with its renewals. For a [Fixed] lease, it
 // does so every eighth of the lease's length or of [Config.Lease], whichever is shorter. Release can be called again.
@@ -197,7 +197,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	if to != nil || l.holding.Kind == lockrow.Shared {
 		answers = table.ReturnNew // the next lease begins with this row; a reader sees in it whether others removed readers
 	}
-	inDoubt, err := c.repeater.Do(ctx, attempt.Timeout(l.request.length(c)), func(ctx context.Context) error {
+	_, err := c.repeater.Do(ctx, attempt.Timeout(l.request.length(c)), func(ctx context.Context) error {
 		op, change := l.give(to, false)
 		item, err := c.table.Apply(ctx, op, answers)
 		row, refused, bad := c.rowOf(item, err)
@@ -224,7 +224,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 		l.given(to)
 	case errors.Is(err, table.ErrCondition):
 		return l.refused(ctx, l.turn.inDoubt)
-	case !inDoubt && to != nil:
+	case !l.turn.inDoubt && to != nil:
 		l.dropTarget()
 	}
 	return err
@@ -295,7 +295,7 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 		fallthrough
 	case lockrow.Unclear:
 		l.taken()
-		return fmt.Errorf("%w, or was released by an attempt whose answer was lost", ErrLost)
+		return fmt.Errorf("%w, or was released by an earlier attempt", ErrLost)
 	}
 	l.taken()
 	return ErrStolen

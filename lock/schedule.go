@@ -70,8 +70,8 @@ const maxSleep = 2 * time.Hour
 // after the last recorded start.
 //
 // Cost per interval: each instance sends one read of one unit (two if the time in DynamoDB's answer differs from
-// earlier ones by more than an interval), and one more for each two hours that it waits. The instance that runs f sends one write to acquire and one to release, and
-// one more if it had to wait. An instance that waits for the run of another sends one write to enter the line, one to
+// earlier ones by more than an interval). While it waits, it sends one more every two hours. The instance that runs f
+// sends one write to acquire and one to release, and one more if it had to wait. An instance that waits for the run of another sends one write to enter the line, one to
 // leave it, and looks like [Client.Acquire]. A client without a session sends one more write, which opens it; none with
 // [Fixed]. A session lasts for half a lease without any lock, so a client that only calls Every opens it in each interval.
 func (c *Client) Every(
@@ -127,7 +127,7 @@ type schedule struct {
 
 // next waits until there is an interval to run.
 //
-// Cost: one read unit per interval, if it is done already, and per maxSleep.
+// Cost: one read unit per interval that is done already, and one per maxSleep of waiting.
 func (s *schedule) next() (*run, error) {
 	for {
 		if err := s.sleep(); err != nil {

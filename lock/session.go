@@ -11,7 +11,7 @@ import (
 // Session is the row of a session, as it was when it was read. All tickets of a process depend on its session.
 type Session struct {
 	ID      string
-	Owner   string        // [Config.Owner] of its client; of a row by another hand, at most as many bytes as that can have
+	Owner   string        // [Config.Owner] of its client; cut to [MaxOwner] bytes
 	Lease   time.Duration // how long it lasts after a renewal
 	Expires time.Time     // when it ends without another renewal; zero if its process is not sure that its clock is right
 	Dead    time.Time     // when another client marked it as dead; zero if none has. A dead session is never renewed again

@@ -178,8 +178,8 @@ func (a *acquisition) left(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		left = time.Until(end)
 	}
-	if patience := time.Duration(a.client.patience.Load()) - a.client.clk().Ago(a.began); patience > 0 {
-		left = min(left, patience)
+	if vain := time.Duration(a.client.vain.Load()) - a.client.clk().Ago(a.began); vain > 0 {
+		left = min(left, vain)
 	}
 	return left
 }

@@ -77,16 +77,18 @@
 //	ErrCondition        a result rather than a failure: see ConditionError; nothing was written
 //	ErrConflict         transactions kept conflicting: try later, or touch fewer items
 //	ErrThrottled        try later, or provision more capacity
-//	ErrUnreachable      no answer came, or an internal error; a write may have been applied: see MayBeApplied
+//	ErrUnreachable      no answer came, or one that is not DynamoDB's, or an internal error; a write may have been
+//	                    applied: see MayBeApplied
 //	ErrCredentials      fix the credentials; nothing was sent, or DynamoDB refused them
 //	ErrDenied           fix the permissions
 //	ErrNoTable          run Ensure without Schema.MustExist, or fix the name
 //	ErrSchema           the live table differs from the schema
 //	ErrInvalid          fix the program
 //
-// [Retry] is the table's retry policy. By default it repeats throttled requests, internal errors, lost connections and
-// transaction conflicts for up to 10 s. It waits from 25 ms to 1 s between attempts, and each request may take 5 s. The SDK's own retries
-// are disabled, since two nested policies multiply. A failed condition is never repeated.
+// [Retry] is the table's retry policy. By default it repeats throttled requests, internal errors, lost connections, answers
+// that are not DynamoDB's and transaction conflicts for up to 10 s. It waits from 25 ms to 1 s between attempts, and each
+// request may take 5 s. The SDK's own retries are disabled, since two nested policies multiply. A failed condition is never
+// repeated.
 //
 // If the context ends, the call returns immediately. The error then matches the context's Err, its Cause, and the error of
 // the last attempt. No request is sent with a context that has ended.

@@ -38,14 +38,14 @@ If the lock is lost
 
 Signals while it waits end the waiting. A wait that ends without the lock leaves the line. If DynamoDB does not answer, that is
 tried for one second more, also beyond --wait. A place that is left behind is passed when its lease ends. With --wait 0, DynamoDB
-has 5 seconds to answer; then the exit code is 125, since nobody knows whether another holds the lock.
+has 5 seconds to answer.
 SIGTSTP (Ctrl-Z) stops command and program; a lock is lost that way when its lease ends.
 
 Exit codes
   of the command; 128 + n where signal n has ended it, or the waiting
-  75   the lock was not acquired within --wait
+  75   the lock was not acquired within --wait, since another holds it
   76   the lock was lost, or may have been, before the command had ended
-  125  another error, such as a wrong call, or no table
+  125  another error, such as a wrong call, or no answer that tells whether another holds the lock
   126  CMD cannot be run
   127  CMD was not found
 

@@ -147,16 +147,13 @@ func (x *execution) lock(ctx context.Context) (lease *lock.Lease, err error) {
 		bounded, cancel := context.WithTimeout(ctx, answering)
 		defer cancel()
 		lease, err = locks.TryAcquire(bounded, c.target(), opts...)
-		if err != nil && bounded.Err() != nil && ctx.Err() == nil { // nobody knows whether another holds the lock
+		if err != nil && bounded.Err() != nil && ctx.Err() == nil && !errors.Is(err, lock.ErrHeld) {
 			return nil, fmt.Errorf("no clear answer from DynamoDB within %v: %w", answering, err)
 		}
 	default:
 		bounded, cancel := context.WithTimeout(ctx, *c.maxWait)
 		defer cancel()
 		lease, err = locks.Acquire(bounded, c.target(), opts...)
-		if bounded.Err() != nil && errors.Is(err, context.DeadlineExceeded) { // an answer that has not come in time matches it, too
-			return nil, notAcquired(c.targetName(), err)
-		}
 	}
 	if errors.Is(err, lock.ErrHeld) && ctx.Err() == nil {
 		return nil, notAcquired(c.targetName(), err)

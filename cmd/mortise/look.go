@@ -241,7 +241,7 @@ func (c *call) with(ctx context.Context, f func(s *store) error) error {
 	return errors.Join(err, s.close(ctx))
 }
 
-// checkNames refuses arguments that cannot be a lock's name or a partition key: that is a wrong call, and no lock that nobody has acquired.
+// checkNames refuses arguments that cannot be a lock's name or a partition key: such a name would be shown as a free lock.
 func (c *call) checkNames(s *store) error {
 	var targets []lock.Target
 	switch {

@@ -53,29 +53,24 @@ func (c *call) watch(ctx context.Context, s *store) error {
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
 	last, looked := "", false
-	var outage error // its kind; nil if the last look has succeeded
-	var began time.Time
+	var outage time.Time // when it began; zero if the last look has succeeded
 	for {
 		list, err := c.watched(ctx, s)
-		kind := outageOf(err)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case looked && kind != nil:
-			if outage == nil {
-				began = time.Now()
-			}
-			if !errors.Is(outage, kind) {
+		case looked && (errors.Is(err, table.ErrUnreachable) || errors.Is(err, table.ErrThrottled)):
+			if outage.IsZero() {
+				outage = time.Now()
 				c.say("%s", c.explain(err))
 			}
-			outage = kind
 		case err != nil:
 			return err
 		default:
-			if outage != nil {
-				c.say("DynamoDB answers again, after %s", span(time.Since(began)))
+			if !outage.IsZero() {
+				c.say("DynamoDB answers again, after %s", span(time.Since(outage)))
 			}
-			outage, looked = nil, true
+			outage, looked = time.Time{}, true
 			if last, err = c.draw(s, list, last); err != nil {
 				return err
 			}
@@ -86,16 +81,6 @@ func (c *call) watch(ctx context.Context, s *store) error {
 			return nil
 		}
 	}
-}
-
-// outageOf returns the kind of an error that waiting may cure; nil for any other error.
-func outageOf(err error) error {
-	for _, kind := range []error{table.ErrUnreachable, table.ErrThrottled} {
-		if errors.Is(err, kind) {
-			return kind
-		}
-	}
-	return nil
 }
 
 // watched reads the locks that are shown.

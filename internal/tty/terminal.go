@@ -71,8 +71,8 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// Cut shortens a text to a number of columns and marks the cut. Marks take no column, but no text needs more than a few for each: a long
-// pile of them would cover the lines above.
+// Cut shortens a text to a number of columns and marks the cut. It also cuts after 8 characters per column: a pile of combining marks
+// would cover the lines above.
 func Cut(text string, limit int) string {
 	const most = 8          // characters for each column
 	if len(text) <= limit { // no character has more columns than bytes

@@ -61,7 +61,7 @@ func guarding() []Mutant {
 		{
 			Name: "refused-for-now-is-final", Part: Guarding, File: "lock/guard.go",
 			Breaks: "tells of a loss, and so that nothing was written, although a late copy of a throttled write can be applied",
-			Old:    `|| !refused && saysOver(err)`,
+			Old:    `|| !refused && ctx.Err() != nil && saysOver(err)`,
 			New:    `|| refused && false`,
 		},
 		{

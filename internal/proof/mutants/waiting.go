@@ -79,8 +79,8 @@ func waiting() []Mutant {
 		{
 			Name: "cancelled-calls-are-forgotten", Part: Waiting, File: "lock/wait.go",
 			Breaks: "does not expect that calls without a deadline give up",
-			Old:    `patience > 0 {`,
-			New:    `false && patience > 0 {`,
+			Old:    `vain > 0 {`,
+			New:    `false && vain > 0 {`,
 		},
 		{
 			Name: "outage-ends-the-wait", Part: Waiting, File: "lock/entry.go",
