@@ -167,8 +167,8 @@ func (w *world) waitForAll(ctx context.Context, n int, from, to time.Duration) (
 		_, err := h.Acquire(ctx, target)
 		require.NoError(w, err)
 	}
-	waiting, cancel := context.WithTimeout(ctx, to)
-	defer cancel()
+	waiting, cancel := context.WithCancel(ctx) // without a deadline, before which there are more looks
+	defer time.AfterFunc(to, cancel).Stop()
 	var all sync.WaitGroup
 	for i, target := range names(n) {
 		all.Go(func() {
