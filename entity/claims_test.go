@@ -190,12 +190,7 @@ func (c *personClaim) check(t *testing.T, spec entity.Spec[Person], sequence []f
 		ctx, stop = context.WithTimeout(ctx, 40*time.Millisecond)
 		defer stop()
 	}
-	var script []faulty.Outcome
-	copies := false
-	for _, k := range sequence {
-		script = append(script, k.Of(cancel)...)
-		copies = copies || k.Copies
-	}
+	script, copies := faulty.ScriptOf(sequence, cancel)
 	var writes atomic.Int64 // PutAll writes several at a time
 	var skipped atomic.Bool
 	faults.Script(script...)

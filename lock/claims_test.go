@@ -170,12 +170,7 @@ func (c *claimed) check(t *testing.T, fixed bool, sequence []faulty.Kind, by str
 			require.NoError(t, l.Release(context.Background()))
 		}
 	}
-	var script []faulty.Outcome
-	copies := false
-	for _, k := range sequence {
-		script = append(script, k.Of(cancel)...)
-		copies = copies || k.Copies
-	}
+	script, copies := faulty.ScriptOf(sequence, cancel)
 	faults.Script(script...)
 	if by == "" {
 		faults.Spare("GetItem") // so that the first fault hits the write

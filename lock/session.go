@@ -36,7 +36,8 @@ func (c *Client) Sessions(ctx context.Context, ids ...string) ([]Session, error)
 	for _, r := range rows {
 		if r != nil {
 			list = append(list, Session{
-				ID: r.ID, Owner: strings.ToValidUTF8(r.Owner[:min(len(r.Owner), MaxOwner)], ""), Lease: time.Duration(r.Lease) * time.Millisecond, Expires: fromMillis(r.Expires), Dead: fromMillis(r.Dead), Asked: len(r.Ask),
+				ID: r.ID, Owner: strings.ToValidUTF8(r.Owner[:min(len(r.Owner), MaxOwner)], ""), Lease: time.Duration(r.Lease) * time.Millisecond,
+				Expires: fromMillis(r.Expires), Dead: fromMillis(r.Dead), Asked: len(r.Ask),
 			})
 		}
 	}

@@ -64,11 +64,8 @@ func claimsOf(ctx context.Context, w *world, down, late bool, at int, sequence [
 	require.NoError(w, err)
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	script := slices.Repeat([]faulty.Outcome{faulty.Pass}, at)
-	for _, k := range sequence {
-		script = append(script, k.Of(cancel)...)
-	}
-	faults.Script(script...)
+	script, _ := faulty.ScriptOf(sequence, cancel)
+	faults.Script(append(slices.Repeat([]faulty.Outcome{faulty.Pass}, at), script...)...)
 	run := func(m *migrations.Migrator, ctx context.Context) (migrations.Report, error) {
 		if down {
 			return m.DownTo(ctx, "")

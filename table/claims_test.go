@@ -139,12 +139,7 @@ func (c *claim) check(t *testing.T, sequence []faulty.Kind, conflict bool, numbe
 		ctx, stop = context.WithTimeout(ctx, 40*time.Millisecond)
 		defer stop()
 	}
-	var script []faulty.Outcome
-	copies := false
-	for _, k := range sequence {
-		script = append(script, k.Of(cancel)...)
-		copies = copies || k.Copies
-	}
+	script, copies := faulty.ScriptOf(sequence, cancel)
 	faults.Script(script...)
 	if conflict {
 		attempts := 0

@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -97,5 +96,5 @@ func say(w io.Writer, format string, args ...any) {
 			args[i] = tty.Clean(text)
 		}
 	}
-	_, _ = fmt.Fprintf(w, format, args...)
+	tty.Say(w, format, args...)
 }

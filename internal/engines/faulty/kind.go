@@ -93,6 +93,15 @@ func Sequences(n int) iter.Seq[[]Kind] {
 	return func(yield func([]Kind) bool) { longer(nil, yield) }
 }
 
+// ScriptOf returns the outcomes of a sequence, for [Client.Script]. copies tells whether a copy of a request that got an answer arrives late.
+func ScriptOf(sequence []Kind, cancel func()) (script []Outcome, copies bool) {
+	for _, k := range sequence {
+		script = append(script, k.Of(cancel)...)
+		copies = copies || k.Copies
+	}
+	return script, copies
+}
+
 // NameOf returns the names of a sequence.
 func NameOf(sequence []Kind) string {
 	names := make([]string, len(sequence))
