@@ -250,6 +250,10 @@ func (w *world) try(ctx context.Context, c *lock.Client, h hostile) (granted boo
 		return true
 	}
 	typed(err)
+	if fence, _ := integer(h.lock["fence"]); fence == math.MaxInt64-1 && h.mayBeTaken(time.Now()) {
+		assert.ErrorIs(w, err, lock.ErrMalformed, "a takeover has counted the fence beyond the greatest: %v", h)
+		return false
+	}
 	w.unchanged(ctx, h, key)
 	w.operate(ctx, c, h, key)
 	return false
@@ -331,6 +335,7 @@ func FuzzHostileRow(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{1, 90, 3, 95, 7, 0, 0, 0, 1})
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 3, 90, 9, 90, 9, 90, 9})
+	f.Add([]byte("00X#0000000000010")) // a dead holder with the greatest fence
 	f.Fuzz(func(t *testing.T, data []byte) {
 		virtual(t, func(ctx context.Context, w *world) {
 			w.try(ctx, w.client(lock.Config{}), w.hostile(&choices{data}, "fuzzed"))
