@@ -60,8 +60,7 @@ func (e *Error) Error() string {
 	if e.Field != "" {
 		fmt.Fprintf(&b, ": field %q", e.Field)
 	}
-	b.WriteString(": ")
-	b.WriteString(e.Err.Error())
+	fmt.Fprintf(&b, ": %v", e.Err)
 	return b.String()
 }
 

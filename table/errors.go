@@ -137,7 +137,7 @@ func (e *ConditionError) Unwrap() []error {
 type ConditionErrors []*ConditionError
 
 func (e ConditionErrors) Error() string {
-	return errs.Join(e.Unwrap()...).Error()
+	return fmt.Sprint(errs.Join(e.Unwrap()...))
 }
 
 // Unwrap returns the errors of the operations.

@@ -10,6 +10,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/migrations"
+	"github.com/mortise-go/mortise/table"
 )
 
 // says checks what an error's text says: it is one line, each package is named in front of what it
@@ -81,4 +87,22 @@ func TestErrors_OfBadInputSayNothingTwice(t *testing.T) {
 		})
 	}
 	assert.Greater(t, failed, 350)
+}
+
+// Tests of applications make errors that say nothing, and print them.
+func TestErrors_HaveATextWithoutContents(t *testing.T) {
+	for _, err := range []error{
+		&keys.Error{},
+		&table.Error{}, &table.EncodeError{}, &table.UnprocessedError{}, &table.ConditionError{}, table.ConditionErrors{}, &table.SchemaError{},
+		&entity.BatchError[int]{}, &entity.CursorError{}, &entity.UniqueError{}, &entity.SpecError{}, &entity.DecodeError{},
+		&entity.UnknownTypeError{}, &entity.ForeignTypeError{},
+		&lock.HeldError{}, &lock.HeldAllError{}, &lock.PermitsError{},
+		&migrations.DriftError{}, &migrations.OrderError{}, &migrations.UnknownError{}, &migrations.UnfinishedError{},
+		&migrations.PartialError{}, &migrations.ItemError{}, &migrations.PanicError{},
+	} {
+		assert.NotPanics(t, func() {
+			_ = err.Error()
+			assert.NotErrorIs(t, err, context.Canceled)
+		}, "%T", err)
+	}
 }

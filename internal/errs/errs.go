@@ -29,7 +29,7 @@ func (e *OperationError) Error() string {
 func (e *OperationError) Unwrap() error { return e.Err }
 
 // Within returns the text of err without name at its beginning. It is for texts that begin with name, a package's name, already.
-func Within(name string, err error) string { return strings.TrimPrefix(err.Error(), name+": ") }
+func Within(name string, err error) string { return strings.TrimPrefix(fmt.Sprint(err), name+": ") }
 
 // Join is errors.Join with a text of one line. Each text after the first omits the beginning that it shares with the first: at most two
 // parts that end with ": ", such as a package and its operation, or a kind and its subject. Equal texts appear once. If there is only
