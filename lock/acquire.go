@@ -22,7 +22,8 @@ import (
 // [Client.Do].
 //
 // Order: first come, first served, in all processes. The goroutines of one client share a place in the line. They pass
-// the lock to each other at most [Config.Handoffs] times in a row while other processes wait.
+// the lock to each other at most [Config.Handoffs] times in a row while other processes wait. A goroutine that gives up
+// leaves the place to the next one.
 //
 // Locks are not reentrant: a goroutine that holds the lock and acquires it again waits for itself. Pass the [*Lease] as
 // an argument instead.
@@ -63,17 +64,18 @@ type acquisition struct {
 	request
 	entries []*entry
 	began   time.Time     // monotonic
-	place   *place        // the process's place in the line; nil if the call enters the line without it
+	place   *place        // the process's place in the line; nil if the call does not have it (any more)
 	wake    chan struct{} // capacity 1: a look has come, or a ticket was removed by force
 
-	taken   bool             // the entries have tickets, and this call answers for them
-	session *session.Session // the session of the tickets; nil if they have Fixed leases
-	start   clock.Instant    // just before the tickets were taken or last renewed: MaxHold and Fixed leases count from it
-	inDoubt bool             // the tickets may be in their lines, or a late request may still enter them
-	behind  bool             // the call has waited behind another goroutine of this process
-	waited  bool             // the call has waited in a line, or was refused because a lock was held or a line was full
-	back    bool             // the call enters again after it has lost its places, perhaps along with all calls of this process
-	turn    chan struct{}    // closed when it is this call's turn to enter again; guarded by returns.mu
+	taken     bool             // the entries have tickets, and this call answers for them
+	inherited bool             // another call of this process took the ticket, and gave up
+	session   *session.Session // the session of the tickets; nil if they have Fixed leases
+	start     clock.Instant    // just before the tickets were taken or last renewed: MaxHold and Fixed leases count from it
+	inDoubt   bool             // the tickets may be in their lines, or a late request may still enter them
+	behind    bool             // the call has waited behind another goroutine of this process
+	waited    bool             // the call has waited in a line, or was refused because a lock was held or a line was full
+	back      bool             // the call enters again after it has lost its places, perhaps along with all calls of this process
+	turn      chan struct{}    // closed when it is this call's turn to enter again; guarded by returns.mu
 }
 
 func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Option) (*acquisition, error) {
@@ -131,10 +133,16 @@ func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, h
 func (a *acquisition) queued() bool { return len(a.entries) == 1 && a.permits == 0 && !a.shared }
 
 type (
-	place  = waitqueue.Place[*acquisition, *Lease]
-	waiter = waitqueue.Waiter[*acquisition, *Lease]
-	turnOf = waitqueue.Turn[*acquisition, *Lease]
+	place  = waitqueue.Place[*acquisition, grant]
+	waiter = waitqueue.Waiter[*acquisition, grant]
+	turnOf = waitqueue.Turn[*acquisition, grant]
 )
+
+// grant is what is handed over together with the process's place in the line: the lease of a pass, or the ticket of a call that gave up.
+type grant struct {
+	lease *Lease
+	left  *acquisition
+}
 
 // wait queues behind the goroutines of this process that want the same lock, then waits in the line.
 func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
@@ -166,18 +174,22 @@ func (a *acquisition) try(ctx context.Context) ([]*Lease, error) {
 
 // inTurn begins the lease that was handed over with the turn. If there is none, or it was lost, it runs how with the process's place.
 func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisition, context.Context) ([]*Lease, error)) ([]*Lease, error) {
-	p, l := t.Place, t.Grant
-	a.place = p
+	l := t.Grant.lease
+	a.place = t.Place
 	defer func() { // also runs if a Logger panics
 		switch {
 		case l != nil:
-			l.keepPlace(p)
+			l.keepPlace(a.place)
 			l.giveBack()
-		case p != nil:
-			p.Over()
+		case a.place != nil:
+			a.place.Over()
 		}
 	}()
+	if t.Grant.left != nil {
+		a.inherit(t.Grant.left)
+	}
 	if ctx.Err() != nil {
+		a.leave(ctx)
 		return nil, a.gaveUp(ctx)
 	}
 	if l != nil {
@@ -187,16 +199,16 @@ func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisitio
 		}
 		got := l
 		if l = nil; err == nil {
-			got.keepPlace(p)
-			p = nil
+			got.keepPlace(a.place)
+			a.place = nil
 			return []*Lease{got}, nil
 		}
 		got.giveBack() // the lease was lost while it was handed over, since its session ended; this process keeps its place
 	}
 	list, err := how(a, ctx)
 	if err == nil {
-		list[0].keepPlace(p)
-		p = nil
+		list[0].keepPlace(a.place)
+		a.place = nil
 	}
 	return list, err
 }
@@ -251,7 +263,7 @@ func (a *acquisition) heldBy() error {
 // Cost: none, or one conditional write to open a session, or half a read unit if DynamoDB's time is not known.
 func (a *acquisition) take(ctx context.Context) error {
 	c := a.client
-	a.inDoubt = false
+	a.inDoubt, a.inherited = false, false
 	if a.fixed == 0 {
 		s, err := c.keeper.Use(ctx)
 		if err != nil {

@@ -256,7 +256,7 @@ func (l *Lease) passed(to *target) {
 		p.Passed(l.othersWait())
 	}
 	l.on(lease.GivenUp, nil)
-	if p == nil || !p.Hand(to.waiter, next) { // the place was given up, or the goroutine waits no more
+	if p == nil || !p.Hand(to.waiter, grant{lease: next}) { // the place was given up, or the goroutine waits no more
 		next.keepPlace(p)
 		done := make(chan struct{})
 		back := func() {

@@ -27,7 +27,10 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 	a.client.sessions.wait(1)
 	defer a.client.sessions.wait(-1)
 	for tries := 0; ; {
-		err := a.enterAnyhow(ctx)
+		var err error
+		if !a.taken { // it has not inherited a ticket
+			err = a.enterAnyhow(ctx)
+		}
 		if err == nil {
 			err = a.stand(ctx)
 		}
@@ -124,7 +127,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 	if a.session != nil {
 		ended = a.session.Ended()
 	}
-	for waited := false; ; waited = true {
+	for waited := a.inherited; ; waited = true {
 		select { // comes before acting on a look: the select below takes any case that is ready
 		case <-ended:
 			return errAnew // the tickets have ended with their session

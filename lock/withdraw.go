@@ -29,20 +29,24 @@ func (a *acquisition) drop() {
 const leaving = 100 * time.Millisecond
 
 // leave removes the tickets from their lines, if they may be there or may still come. If DynamoDB does not answer at once, the removal
-// goes on in the background, and the session stays in use until it is done.
+// goes on in the background, and the session stays in use until it is done. If ctx has ended and another goroutine of this process can
+// take over the ticket, it does that instead.
 func (a *acquisition) leave(ctx context.Context) {
 	if !a.inDoubt || !a.taken {
 		a.drop()
 		return
 	}
 	c := a.client
-	gone := &acquisition{client: c, session: a.session, taken: true}
+	gone := &acquisition{client: c, session: a.session, start: a.start, taken: true}
 	for _, e := range a.entries { // copies, since the entries may get new tickets meanwhile
-		left := &entry{client: c, key: e.key, standing: e.standing}
+		left := &entry{client: c, key: e.key, standing: e.standing, sights: e.sights, turn: e.turn}
 		left.row.Store(e.row.Load())
 		gone.entries = append(gone.entries, left)
 	}
 	a.taken, a.session = false, nil
+	if ctx.Err() != nil && a.bequeath(gone) {
+		return
+	}
 	done := make(chan struct{})
 	c.work.Go(func() {
 		defer close(done)
@@ -50,6 +54,31 @@ func (a *acquisition) leave(ctx context.Context) {
 		gone.withdraw(ctx)
 	})
 	c.moment(done)
+}
+
+// bequeath hands the place of this process over to the next goroutine that waits for the lock, together with the ticket that left has.
+// Without that, the process would stand at the end of the line after each call that gives up. One whose calls often do would hardly come
+// to hold the lock, even if there is always another call. A Fixed ticket only fits a lease of the same length.
+func (a *acquisition) bequeath(left *acquisition) bool {
+	e := left.entries[0]
+	if a.place == nil || e.begun || e.row.Load().Place(e.ticket.ID) < 0 {
+		return false
+	}
+	to := a.place.First()
+	if to == nil || to.Request.fixed != a.fixed || !a.place.Hand(to, grant{left: left}) {
+		return false
+	}
+	a.place = nil
+	return true
+}
+
+// inherit takes over the ticket of a call of this process that has given up.
+func (a *acquisition) inherit(left *acquisition) {
+	e, was := a.entries[0], left.entries[0]
+	a.session, a.start, a.taken, a.inDoubt, a.inherited = left.session, left.start, true, true, true
+	e.standing, e.sights, e.turn = was.standing, was.sights, was.turn
+	e.row.Store(was.row.Load())
+	a.client.tickets.set(e.ticket.ID, e)
 }
 
 // moment waits until done is closed, but no longer than the time leaving.

@@ -83,6 +83,24 @@ func waiting() []Mutant {
 			New:    `false && vain > 0 {`,
 		},
 		{
+			Name: "place-is-given-up", Part: Waiting, File: "lock/withdraw.go",
+			Breaks: "gives up the place of a process with each call that gives up",
+			Old:    `if ctx.Err() != nil && a.bequeath(gone) {`,
+			New:    `if false && a.bequeath(gone) {`,
+		},
+		{
+			Name: "fixed-lease-takes-any-place", Part: Waiting, File: "lock/withdraw.go",
+			Breaks: "hands a ticket over to a call that wants a Fixed lease of another length",
+			Old:    `to == nil || to.Request.fixed != a.fixed || `,
+			New:    `to == nil || `,
+		},
+		{
+			Name: "taken-over-ticket-is-not-renewed", Part: Waiting, File: "lock/wait.go",
+			Breaks: "counts a Fixed lease from when the call before it took the ticket",
+			Old:    `for waited := a.inherited; ;`,
+			New:    `for waited := false; ;`,
+		},
+		{
 			Name: "outage-ends-the-wait", Part: Waiting, File: "lock/entry.go",
 			Breaks: "ends a wait with an outage",
 			Old:    `return err != nil && (c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded))`,
