@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // A web server's calls have short deadlines, and there is always another one. Its process comes to hold the lock as often as other
@@ -190,7 +191,6 @@ func TestGivenUp_WhileThePlaceBecomesFirst(t *testing.T) {
 			short, giveUp := context.WithCancel(ctx)
 			first := acquireAsync(short, c, names(1)[0], opts...)
 			second := acquireAsync(ctx, c, names(1)[0], opts...)
-			time.Sleep(2 * time.Minute) // longer than the Fixed lease
 			go func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
 				giveUp()
@@ -209,4 +209,27 @@ func TestGivenUp_WhileThePlaceBecomesFirst(t *testing.T) {
 			w.free(ctx, names(1))
 		})
 	}
+}
+
+// A call that has waited renews its Fixed ticket, from when the lease counts. If it gives up before the answer, the next one does that.
+func TestGivenUp_BeforeItsTicketIsRenewed(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		held, err := w.client(quiet).Acquire(ctx, names(1)[0])
+		require.NoError(t, err)
+		short, giveUp := context.WithCancel(ctx)
+		first := acquireAsync(short, c, names(1)[0], lock.Fixed(time.Minute))
+		second := acquireAsync(ctx, c, names(1)[0], lock.Fixed(time.Minute))
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, held.Release(ctx))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 3 * time.Second, Operation: "UpdateItem", Times: 1})
+		time.Sleep(2 * time.Second) // the first call has found that it is first
+		giveUp()
+		require.Nil(t, <-first)
+		got := <-second
+		require.NotNil(t, got)
+		assert.Greater(t, got.Remaining(), 50*time.Second)
+		require.NoError(t, got.Release(ctx))
+		w.free(ctx, names(1))
+	})
 }
