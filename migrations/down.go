@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/mortise-go/mortise/internal/errs"
@@ -45,13 +47,29 @@ func (m *Migrator) latest(s *snapshot, id string) (list []*Migration) {
 			list = append(list, &m.list[i])
 		}
 	}
-	slices.SortFunc(list, func(a, b *Migration) int { return s.compare(b.ID, a.ID) })
+	compare := s.order()
+	slices.SortFunc(list, func(a, b *Migration) int { return compare(b.ID, a.ID) })
 	return list
 }
 
-// compare orders recorded migrations as they were applied: by the fence of the lease and, under one lease, by ID.
-func (s *snapshot) compare(a, b string) int {
-	return cmp.Or(cmp.Compare(s.records[a].Fence, s.records[b].Fence), compareIDs(a, b))
+// order returns a function that compares recorded migrations as they were applied: by the fence of the lease and, under one
+// lease, by ID. Baseline records a migration later than it was applied. Those that come after it build on it, so it counts as
+// older than each of them that has run.
+func (s *snapshot) order() func(a, b string) int {
+	fences := make(map[string]int64, len(s.records))
+	first := int64(math.MaxInt64) // the smallest fence of the migrations that come later
+	for _, id := range slices.SortedFunc(maps.Keys(s.records), func(a, b string) int { return compareIDs(b, a) }) {
+		r := s.records[id]
+		if r.State == Pending || r.Repeatable {
+			continue
+		}
+		fences[id] = r.Fence
+		if r.Baseline && r.Attempts == 0 { // Repair has not settled it: it has never run
+			fences[id] = min(r.Fence, first)
+		}
+		first = min(first, fences[id])
+	}
+	return func(a, b string) int { return cmp.Or(cmp.Compare(fences[a], fences[b]), compareIDs(a, b)) }
 }
 
 // begun reports whether a migration has run, at least in part, so that Down can take it back.
@@ -67,8 +85,9 @@ func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration)
 			return nil, nil
 		}
 		if unknown := m.unknown(s); unknown != nil {
+			compare := s.order()
 			later := slices.ContainsFunc(unknown.IDs, func(id string) bool {
-				return !s.records[id].Repeatable && s.compare(id, list[len(list)-1].ID) > 0
+				return !s.records[id].Repeatable && compare(id, list[len(list)-1].ID) > 0
 			})
 			if found := m.judge(nil, m.onUnknown == Fail || later, look == beforeLock, unknown); found != nil {
 				return nil, unknown

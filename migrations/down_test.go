@@ -126,6 +126,26 @@ func TestDown_TakesBackTheOneAppliedLast(t *testing.T) {
 	}
 }
 
+// Baseline records a migration that was applied earlier, such as one that has a new ID. Down takes those back first that were
+// applied after it.
+func TestDown_TakesABaselineBackAfterThoseThatFollowIt(t *testing.T) {
+	contract(t, func(ctx context.Context, w *world) {
+		_, err := w.migrator(listOf("1_a", "2_b", "3_c")).Up(ctx)
+		require.NoError(w, err)
+		m := w.migrator(listOf("1_a", "2_renamed", "3_c"))
+		_, err = m.Repair(ctx, func(migrations.Fix) bool { return true })
+		require.NoError(w, err)
+		_, err = m.Baseline(ctx, "2_renamed")
+		require.NoError(w, err)
+		for _, want := range []string{"3_c", "2_renamed", "1_a"} {
+			report, err := m.Down(ctx)
+			require.NoError(w, err)
+			require.Len(w, report.Done, 1)
+			assert.Equal(w, want, report.Done[0].ID)
+		}
+	})
+}
+
 // Another version of the program has applied a migration that this one does not know.
 func TestDown_TakesNothingBackUnderAnUnknownOneThatCameLater(t *testing.T) {
 	for name, c := range map[string]struct {
