@@ -12,27 +12,55 @@ import (
 
 	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/internal/testkit"
-	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
 	"github.com/mortise-go/mortise/table"
 )
 
-// Whatever happens to the requests of Up and Down from any of them on, what they report is true, and each step is done once.
+// claim is a call whose requests have faults.
+type claim struct {
+	list     func() []migrations.Migration
+	start    func(ctx context.Context, clean *migrations.Migrator) error // what is done before; nil for nothing
+	run      func(ctx context.Context, m *migrations.Migrator) (migrations.Report, error)
+	requests int              // more than the call sends
+	done     migrations.State // of each migration after the call
+	want     int64            // how often each migration has taken effect then
+}
+
+func claims() map[string]claim {
+	up := func(ctx context.Context, m *migrations.Migrator) (migrations.Report, error) { return m.Up(ctx) }
+	down := func(ctx context.Context, m *migrations.Migrator) (migrations.Report, error) { return m.DownTo(ctx, "") }
+	started := func(ctx context.Context, m *migrations.Migrator) error {
+		_, err := m.Up(ctx)
+		return err
+	}
+	steps := func() []migrations.Migration { return bothWays(1, 1)[:2] }
+	fills := func() []migrations.Migration { return bothWays(1, 2)[2:] }
+	return map[string]claim{
+		"up":             {list: steps, run: up, requests: 20, done: migrations.Applied, want: 1},
+		"down":           {list: steps, start: started, run: down, requests: 20, done: migrations.Pending},
+		"up, backfill":   {list: fills, run: up, requests: 40, done: migrations.Applied, want: 1},
+		"down, backfill": {list: fills, start: started, run: down, requests: 40, done: migrations.Pending},
+		"baseline": {list: steps, requests: 8, done: migrations.Applied, run: func(ctx context.Context, m *migrations.Migrator) (migrations.Report, error) {
+			return m.Baseline(ctx, "2_steps")
+		}},
+	}
+}
+
+// Whatever happens to the requests of a call from any of them on, what it reports is true, and each step is done once.
 func TestClaims(t *testing.T) {
-	const requests = 20 // more than Up or Down sends
-	share := testkit.IfSmall(997, 101)
-	for _, down := range []bool{false, true} {
+	share := testkit.IfSmall(2003, 199)
+	for name, c := range claims() {
 		for _, late := range []bool{false, true} {
-			t.Run(fmt.Sprintf("down %v, next at once %v", down, late), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, next at once %v", name, late), func(t *testing.T) {
 				t.Parallel()
 				n := 0
 				var violations []string
 				for sequence := range faulty.Sequences(2) {
-					for at := range requests {
+					for at := range c.requests {
 						if n++; n%share == 0 {
 							virtual(t, func(ctx context.Context, w *world) {
-								violations = append(violations, claimsOf(ctx, w, down, late, at, sequence, n)...)
+								violations = append(violations, c.check(ctx, w, late, at, sequence, n)...)
 							})
 						}
 					}
@@ -45,15 +73,23 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// claimsOf plays one sequence from a request on. With late, another instance goes on before late copies have arrived.
-func claimsOf(ctx context.Context, w *world, down, late bool, at int, sequence []faulty.Kind, number int) (violations []string) {
-	list := bothWays(1, 1)[:2]
+// harmless reports whether a call can repeat its requests until they have been answered.
+func harmless(sequence []faulty.Kind) bool {
+	return !slices.ContainsFunc(sequence, func(k faulty.Kind) bool {
+		return !slices.Contains([]string{"pass", "reply lost", "reply cut", "request lost", "late", "throttled", "conflict", "500", "503"}, k.Name)
+	})
+}
+
+// items is how many items backfills change.
+const items = 5
+
+// check plays one sequence from a request on. With late, another instance goes on before late copies have arrived.
+func (c *claim) check(ctx context.Context, w *world, late bool, at int, sequence []faulty.Kind, number int) (violations []string) {
+	list := c.list()
+	w.fill(items)
 	clean := w.migrator(list)
-	want := int64(1)
-	if down {
-		_, err := clean.Up(ctx)
-		require.NoError(w, err)
-		want = 0
+	if c.start != nil {
+		require.NoError(w, c.start(ctx, clean))
 	}
 	var faults faulty.Client
 	tbl, err := table.Open(w.connect(faults.Options, faulty.Retries()[number%len(faulty.Retries())]), w.schema)
@@ -66,13 +102,7 @@ func claimsOf(ctx context.Context, w *world, down, late bool, at int, sequence [
 	defer cancel()
 	script, _ := faulty.ScriptOf(sequence, cancel)
 	faults.Script(append(slices.Repeat([]faulty.Outcome{faulty.Pass}, at), script...)...)
-	run := func(m *migrations.Migrator, ctx context.Context) (migrations.Report, error) {
-		if down {
-			return m.DownTo(ctx, "")
-		}
-		return m.Up(ctx)
-	}
-	report, err := run(m, inner)
+	report, err := c.run(inner, m)
 	text := fmt.Sprintf("%s, at request %d (number %d): %v", faulty.NameOf(sequence), at, number, err)
 	violated := func(what string) { violations = append(violations, what+": "+text) }
 	states := func() map[string]migrations.State {
@@ -84,13 +114,9 @@ func claimsOf(ctx context.Context, w *world, down, late bool, at int, sequence [
 		}
 		return of
 	}
-	done := migrations.Applied
-	if down {
-		done = migrations.Pending
-	}
 	now := states()
 	for _, r := range report.Done {
-		if now[r.ID] != done {
+		if now[r.ID] != c.done {
 			violated(fmt.Sprintf("%s is in Done, and %s", r.ID, now[r.ID]))
 		}
 	}
@@ -98,14 +124,18 @@ func claimsOf(ctx context.Context, w *world, down, late bool, at int, sequence [
 	switch {
 	case err == nil && len(report.Done) != len(list):
 		violated("nil, and not all done")
-	case errors.As(err, &partial) && !table.MayBeApplied(err) && now[partial.Failed] == done:
+	case err != nil && harmless(sequence):
+		violated("an error, and the requests were only repeated")
+	case errors.As(err, &partial) && !table.MayBeApplied(err) && now[partial.Failed] == c.done:
 		violated(partial.Failed + " has failed for certain, and is done")
+	case errors.Is(err, table.ErrCondition):
+		violated("refused, and nobody else has written")
 	}
 	if !late {
 		faults.Settle()
 	}
 	for try := 0; ; try++ {
-		_, err = run(clean, ctx)
+		_, err = c.run(ctx, clean)
 		if err == nil {
 			break
 		}
@@ -117,18 +147,55 @@ func claimsOf(ctx context.Context, w *world, down, late bool, at int, sequence [
 	}
 	faults.Script()
 	faults.Settle()
-	for _, name := range []string{"atomic", "first", "second"} {
-		item, err := w.table.Get(ctx, keys.NewKey("COUNTER#"+name, "COUNTER"), true)
-		require.NoError(w, err)
-		if n := integer(item["count"]); n != want {
-			violated(fmt.Sprintf("%s was done %d times", name, n))
+	for _, m := range list {
+		for _, n := range w.effects(m.ID) {
+			if n != c.want {
+				violated(fmt.Sprintf("%s was done %d times", m.ID, n))
+			}
 		}
 	}
 	for id, state := range states() {
-		if state != done {
+		if state != c.done {
 			violated(id + " is " + string(state) + " in the end")
 		}
 	}
 	require.NoError(w, locks.Close(ctx))
 	return violations
+}
+
+// A backfill that is throttled sends its requests again. So it can find a checkpoint that it has written itself.
+func TestBackfill_IsThrottledAfterALostAnswer(t *testing.T) {
+	c := claims()["up, backfill"]
+	kinds := faulty.Kinds()
+	kind := func(name string) faulty.Kind {
+		return kinds[slices.IndexFunc(kinds, func(k faulty.Kind) bool { return k.Name == name })]
+	}
+	for at := range c.requests {
+		virtual(t, func(ctx context.Context, w *world) {
+			for _, v := range c.check(ctx, w, false, at, []faulty.Kind{kind("reply lost"), kind("throttled")}, 0) {
+				t.Error(v)
+			}
+		})
+	}
+}
+
+// effects returns how often each part of a migration has taken effect.
+func (w *world) effects(id string) (list []int64) {
+	switch id {
+	case "1_atomic":
+		return []int64{w.count("atomic")}
+	case "2_steps":
+		return []int64{w.count("first"), w.count("second")}
+	}
+	for i := range items {
+		item, n := w.get(itemKey(i)), int64(0)
+		switch {
+		case id == "3_exact":
+			n = integer(item["m"])
+		case item["double"] != nil:
+			n = 1
+		}
+		list = append(list, n)
+	}
+	return list
 }

@@ -116,9 +116,13 @@ func (f *filling) fill(ctx context.Context) error {
 	return err
 }
 
-// record writes a checkpoint.
+// record writes a checkpoint. It repeats that as paid does, so an attempt can find what an earlier one has written.
 func (f *filling) record(ctx context.Context, c checkpoint) error {
-	return f.paid(ctx, func(ctx context.Context) error { return f.run.lease.Write(ctx, f.run.checkpointOp(c)) })
+	err := f.paid(ctx, func(ctx context.Context) error { return f.run.lease.Write(ctx, f.run.checkpointOp(c)) })
+	if errors.As(err, new(*reachedError)) {
+		return nil
+	}
+	return err
 }
 
 // paid runs request, and charges the units that it used to the budgets. Being throttled is the ordinary case if a backfill uses up what a

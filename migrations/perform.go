@@ -162,7 +162,7 @@ func (r *Run) conclude(ctx context.Context, record Record, ops ...table.Op) erro
 	case errors.As(err, &earlier):
 		record = earlier.record
 	case err != nil:
-		if record.State != Failed && table.MayBeApplied(err) && !errors.Is(err, lock.ErrLost) {
+		if record.State != Failed { // also if DynamoDB has refused the request: a copy of it can be applied
 			r.unclear = append(r.unclear, record)
 		}
 		return err

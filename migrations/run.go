@@ -27,7 +27,7 @@ type Run struct {
 	step      string                           // the step that runs, or that failed
 	failure   error                            // error of the step that failed
 	recorded  bool                             // the result is recorded: the run can write nothing more
-	unclear   []Record                         // results that may be recorded: the answers to their writes were lost
+	unclear   []Record                         // results that may be recorded, although the answers to their writes do not say so
 }
 
 // Table returns the table that is migrated.
@@ -163,5 +163,15 @@ func (r *Run) checkpointOp(c checkpoint) table.Op {
 	if c.Seq > 1 {
 		before = table.And(rows.Field("base").Equal(c.Base), rows.Field("seq").Equal(c.Seq-1))
 	}
-	return rows.PutOp(c).If(before)
+	return rows.PutOp(c).If(before).Explain(func(item table.Item) error {
+		if have, err := rows.Decode(item); err == nil && have.Base == c.Base && have.Fence == c.Fence && have.Seq == c.Seq {
+			return &reachedError{have}
+		}
+		return nil
+	})
 }
+
+// reachedError reports that this run has written the checkpoint already, by a request whose answer was lost.
+type reachedError struct{ at checkpoint }
+
+func (*reachedError) Error() string { return "it is recorded already" }

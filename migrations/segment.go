@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -32,7 +33,11 @@ func (s *segment) run(ctx context.Context) error {
 		} else {
 			err = s.writeAll(ctx, items, page.Next)
 		}
-		if err != nil {
+		var earlier *reachedError
+		switch {
+		case errors.As(err, &earlier): // go on after what that request has written, which may be more than the last one
+			s.reached(earlier.at)
+		case err != nil:
 			return err
 		}
 	}
@@ -266,6 +271,8 @@ func (s *segment) writeChunk(ctx context.Context, list []target, to table.Item) 
 		return true, nil
 	case errors.Is(err, lock.ErrLost) || len(of) == 0:
 		return false, err
+	case slices.ContainsFunc(failed, func(f *table.ConditionError) bool { return f.Index >= len(of) }):
+		return false, err // the checkpoint has changed: an earlier transaction without an answer was applied
 	case len(failed) > 0:
 	case !errors.Is(err, ErrInvalid) && !errors.Is(err, table.ErrConflict):
 		return false, err
@@ -273,9 +280,6 @@ func (s *segment) writeChunk(ctx context.Context, list []target, to table.Item) 
 		return false, s.itemError(ctx, of[0].item, err)
 	}
 	for _, f := range failed {
-		if f.Index >= len(of) { // the checkpoint has changed: an earlier transaction without an answer was applied late
-			return false, err
-		}
 		t := of[f.Index]
 		if t.item, err = s.after(ctx, t.item, f.Item); err != nil {
 			return false, err
