@@ -20,70 +20,83 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// claimed is one call under a lease, or for one, and what shows that it was applied.
-type claimed struct {
-	free    bool // nobody holds the lock before the call
-	guarded bool // ErrLost means that it was not applied
-	call    func(ctx context.Context, w *world, c *lock.Client, l *lock.Lease) error
-	applied func(w *world, row *lock.Record, ticket string) bool
-	gives   bool // nil means that the lease does not hold any more
+// use is a world in which one call is made.
+type use struct {
+	*world
+	of       *claimed
+	faulty   *table.Table // whose requests have the faults
+	client   *lock.Client // likewise
+	operator *lock.Client // of another process, without faults
+	lease    *lock.Lease  // that the call is about; nil if the lock is free
+	bundle   *lock.Bundle // of all targets
+	tickets  []string     // of the leases
+	beside   string       // ticket of another process that holds at the same time
 }
 
-func claimedCalls() map[string]claimed {
-	counted := func(w *world, _ *lock.Record, _ string) bool { return w.counted("n") > 0 }
-	gone := func(_ *world, row *lock.Record, ticket string) bool { return !inLine(row, ticket) }
-	return map[string]claimed{
-		"write": {guarded: true, applied: counted, call: func(ctx context.Context, w *world, _ *lock.Client, l *lock.Lease) error {
-			return l.Write(ctx, w.count("n"))
-		}},
-		"write under a condition": {guarded: true, applied: counted, call: func(ctx context.Context, w *world, _ *lock.Client, l *lock.Lease) error {
-			return l.Write(ctx, w.count("n").If(table.Attr("n").NotExists()))
-		}},
-		"commit": {guarded: true, gives: true, applied: counted, call: func(ctx context.Context, w *world, _ *lock.Client, l *lock.Lease) error {
-			return l.Commit(ctx, w.count("n"))
-		}},
-		"guard": {guarded: true, applied: counted, call: func(ctx context.Context, w *world, _ *lock.Client, l *lock.Lease) error {
-			err := w.table.Write(ctx, w.count("n"), l.Guard())
-			if len(table.Conditions(err)) == 0 && errors.Is(err, lock.ErrLost) {
-				return fmt.Errorf("the context has ended: %v", err) //nolint:errorlint // as Lease.Guard describes
-			}
-			return err
-		}},
-		"set data": {
-			guarded: true, call: func(ctx context.Context, _ *world, _ *lock.Client, l *lock.Lease) error {
-				return l.SetData(ctx, "mine")
-			},
-			applied: func(_ *world, row *lock.Record, _ string) bool {
-				var data string
-				return row != nil && row.Data.Decode(&data) == nil && data == "mine"
-			},
-		},
-		"release": {gives: true, applied: gone, call: func(ctx context.Context, _ *world, _ *lock.Client, l *lock.Lease) error { return l.Release(ctx) }},
-		"renew":   {call: func(ctx context.Context, _ *world, _ *lock.Client, l *lock.Lease) error { return l.Renew(ctx) }},
-		"force release": {gives: true, applied: gone, call: func(ctx context.Context, _ *world, c *lock.Client, l *lock.Lease) error {
-			return c.ForceRelease(ctx, lock.Name("report"), l.Ticket())
-		}},
-		"try acquire": {free: true, call: func(ctx context.Context, _ *world, c *lock.Client, _ *lock.Lease) error {
-			l, err := c.TryAcquire(ctx, lock.Name("report"), lock.Fixed(10*time.Second))
-			if err == nil {
-				return l.Release(context.Background())
-			}
-			return err
-		}},
-		"acquire": {free: true, call: func(ctx context.Context, _ *world, c *lock.Client, _ *lock.Lease) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Minute)
-			defer cancel()
-			l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(10*time.Second))
-			if err == nil {
-				return l.Release(context.Background())
-			}
-			return err
-		}},
+// row is the row of a lock; nil if there is none.
+func (u *use) row(target lock.Target) *lock.Record {
+	row, err := u.operator.Inspect(context.Background(), target)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil
+	}
+	require.NoError(u, err)
+	return &row
+}
+
+// inLine counts the tickets of the call that are in their lines.
+func (u *use) inLine() (n int) {
+	for i, ticket := range u.tickets {
+		row := u.row(u.of.targets()[i])
+		if row != nil && slices.ContainsFunc(row.Line, func(p lock.Place) bool { return p.Ticket == ticket }) {
+			n++
+		}
+	}
+	return n
+}
+
+// take takes the first lock by force from the one that holds it, and uses it.
+func (u *use) take() {
+	ctx, name := context.Background(), lock.Name("report")
+	row, err := u.operator.Inspect(ctx, name)
+	if err != nil || !row.Held() {
+		return
+	}
+	for _, p := range row.Holders() {
+		if p.Ticket != u.beside {
+			_ = u.operator.ForceRelease(ctx, name, p.Ticket)
+			break
+		}
+	}
+	if l, err := u.operator.TryAcquire(ctx, name, u.of.shares...); err == nil {
+		require.NoError(u, l.Release(ctx))
 	}
 }
 
-func inLine(row *lock.Record, ticket string) bool {
-	return row != nil && slices.ContainsFunc(row.Line, func(p lock.Place) bool { return p.Ticket == ticket })
+// hold acquires what the call needs.
+func (u *use) hold(fixed bool) {
+	ctx, by := u.Context(), u.client
+	opts := slices.Clone(u.of.shares)
+	if fixed {
+		opts = append(opts, lock.Fixed(10*time.Second))
+	}
+	if u.of.data {
+		opts = append(opts, lock.WithData("of the lease"))
+	}
+	if u.of.other {
+		by = u.operator
+	}
+	if u.of.all {
+		b, err := by.AcquireAll(ctx, u.of.targets(), opts...)
+		require.NoError(u, err)
+		u.bundle, u.lease = b, b.Leases()[0]
+		for _, l := range b.Leases() {
+			u.tickets = append(u.tickets, l.Ticket())
+		}
+		return
+	}
+	l, err := by.Acquire(ctx, u.of.targets()[0], opts...)
+	require.NoError(u, err)
+	u.lease, u.tickets = l, []string{l.Ticket()}
 }
 
 // Whatever happens to its requests, what a call says is true: an error that is definite, and nil.
@@ -91,6 +104,9 @@ func TestClaims(t *testing.T) {
 	share := testkit.IfSmall(10007, 1009)
 	for name, c := range claimedCalls() {
 		for _, fixed := range []bool{true, false} {
+			if fixed && (c.shares != nil || c.other) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s fixed %v", name, fixed), func(t *testing.T) {
 				t.Parallel()
 				n := 0
@@ -120,30 +136,37 @@ func (c *claimed) check(t *testing.T, fixed bool, sequence []faulty.Kind, by str
 	config := quiet
 	config.HomeRegion = tabletest.Region
 	sdk := w.sdk(w.engine.HTTPClient(), faults.Options, faulty.Retries()[number%len(faulty.Retries())])
-	tbl, err := table.Open(sdk, table.Schema{Name: "app"})
+	u := &use{world: w, of: c}
+	var err error
+	u.faulty, err = table.Open(sdk, table.Schema{Name: "app"})
 	require.NoError(t, err)
-	client, err := lock.New(tbl, config)
+	u.client, err = lock.New(u.faulty, config)
 	require.NoError(t, err)
-	operator, err := lock.New(w.open(), config)
+	u.operator, err = lock.New(w.open(), config)
 	require.NoError(t, err)
-	name := lock.Name("report")
-	under := *w // whose table has the faults, for a transaction of the caller's own
-	under.table = tbl
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	ticket := ""
-	var l *lock.Lease
-	if !c.free {
-		var opts []lock.Option
-		if fixed {
-			opts = append(opts, lock.Fixed(10*time.Second))
-		}
-		l, err = client.Acquire(t.Context(), name, opts...)
+	var beside *lock.Lease
+	if c.shares != nil {
+		beside, err = u.operator.Acquire(t.Context(), lock.Name("report"), c.shares...)
 		require.NoError(t, err)
-		ticket = l.Ticket()
-		if number%2 == 0 || fixed && c.guarded { // a Fixed lease ends while the policy still repeats
-			ctx = l.Context()
+		u.beside = beside.Ticket()
+	}
+	if c.start != nil {
+		c.start(u)
+	}
+	var next <-chan *lock.Lease
+	if !c.free {
+		u.hold(fixed)
+		if !c.other && (number%2 == 0 || fixed && c.guarded) { // a Fixed lease ends while the policy still repeats
+			ctx = u.lease.Context()
+			if c.all {
+				ctx = u.bundle.Context()
+			}
 			cancel = func() {} // a lease ends its own context
+		}
+		if c.queued {
+			next = acquireAsync(t.Context(), u.client, lock.Name("report"))
 		}
 		time.Sleep(3 * time.Second)
 	}
@@ -151,24 +174,6 @@ func (c *claimed) check(t *testing.T, fixed bool, sequence []faulty.Kind, by str
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, 40*time.Millisecond)
 		defer stop()
-	}
-	record := func() *lock.Record {
-		row, err := operator.Inspect(context.Background(), name)
-		if errors.Is(err, table.ErrNotFound) {
-			return nil
-		}
-		require.NoError(t, err)
-		return &row
-	}
-	take := func() {
-		row := record()
-		if row == nil || !row.Held() {
-			return
-		}
-		_ = operator.ForceRelease(context.Background(), name, row.Holder().Ticket)
-		if l, err := operator.TryAcquire(context.Background(), name); err == nil {
-			require.NoError(t, l.Release(context.Background()))
-		}
 	}
 	script, copies := faulty.ScriptOf(sequence, cancel)
 	faults.Script(script...)
@@ -178,57 +183,100 @@ func (c *claimed) check(t *testing.T, fixed bool, sequence []faulty.Kind, by str
 	var requests atomic.Int64
 	faults.Before(func(string) {
 		if requests.Add(1) == 2 && by == "taken" {
-			take()
+			u.take()
 		}
 	})
-	err = c.call(ctx, &under, client, l)
+	err = c.call(ctx, u)
 	text := fmt.Sprintf("%s (%s, number %d): %v", faulty.NameOf(sequence), by, number, err)
 	violated := func(what string) { violations = append(violations, what+": "+text) }
-	row := record()
 	over := errors.Is(err, lock.ErrLost) || errors.Is(err, lock.ErrReleased)
 	definite := err != nil && !table.MayBeApplied(err)
-	if c.applied != nil && by != "taken" && err == nil && !c.applied(w, row, ticket) {
+	if errors.Is(err, errFalse) {
+		violated("false")
+	}
+	if c.applied != nil && by != "taken" && err == nil && !c.applied(u) {
 		violated("nil, and not applied")
 	}
-	if c.gives && err == nil && inLine(row, ticket) {
+	if c.gives && err == nil && u.inLine() > 0 {
 		violated("nil, and the lease is in the line")
 	}
-	if errors.Is(err, lock.ErrStolen) && c.guarded && inLine(row, ticket) {
+	if errors.Is(err, lock.ErrStolen) && c.guarded && u.inLine() == len(u.tickets) {
 		violated("stolen, and the lease is in the line")
 	}
 	if by == "" {
-		for _, wrong := range []error{lock.ErrStolen, lock.ErrNotHeld, lock.ErrHeld} { // nobody else has done anything
+		for _, wrong := range []error{lock.ErrStolen, lock.ErrNotHeld, lock.ErrHeld, lock.ErrNoSession} { // nobody else has done anything
 			if errors.Is(err, wrong) {
 				violated("by nobody")
 			}
 		}
+		if errors.Is(err, lock.ErrInvalid) && !errors.As(err, new(*table.Error)) || errors.As(err, new(*lock.PermitsError)) {
+			violated("of an argument that is acceptable")
+		}
+		if n := u.inLine(); c.all && c.guarded && n > 0 && n < len(u.tickets) {
+			violated("half of the locks are released")
+		}
 	}
 	if by == "taken late" {
-		take()
+		u.take()
 	}
 	faults.Script()
 	faults.Settle()
 	switch {
-	case c.guarded && over && c.applied(w, record(), ticket):
+	case c.guarded && over && c.applied(u):
 		violated("over, and applied")
-	case c.guarded && definite && !copies && c.applied(w, record(), ticket):
+	case c.guarded && definite && !copies && c.applied(u):
 		violated("not applied, and applied")
-	case c.guarded && w.counted("n") > 1:
+	case c.guarded && u.counted("n") > 1:
 		violated("applied twice")
 	}
 	// Nothing stays behind.
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	if l != nil {
-		_ = l.Release(ctx)
+	switch {
+	case u.bundle != nil:
+		_ = u.bundle.Release(ctx)
+	case u.lease != nil:
+		_ = u.lease.Release(ctx)
 	}
-	again, err := operator.Acquire(ctx, name)
-	if err != nil {
-		violated(fmt.Sprintf("the lock stays held: %v", err))
-	} else {
-		require.NoError(t, again.Release(ctx))
+	if beside != nil {
+		_ = beside.Release(ctx)
 	}
-	require.NoError(t, client.Close(ctx))
-	require.NoError(t, operator.Close(ctx))
+	if next != nil {
+		if l := <-next; l == nil {
+			violated("the goroutine that waits does not get the lock")
+		} else if err := l.Release(ctx); err != nil && by == "" {
+			violated(fmt.Sprintf("the goroutine that waits cannot release: %v", err))
+		}
+	}
+	c.again(ctx, u, violated)
+	require.NoError(t, u.client.Close(ctx))
+	require.NoError(t, u.operator.Close(ctx))
 	return violations
+}
+
+// again acquires all locks of the call, and all permits.
+func (c *claimed) again(ctx context.Context, u *use, violated func(string)) {
+	for _, target := range c.targets() {
+		var opts []lock.Option
+		var got []*lock.Lease
+		n := 1
+		if _, err := u.operator.Inspect(ctx, target); errors.Is(err, lock.ErrMalformed) { // it was not reset
+			require.NoError(u, u.operator.ForceRelease(ctx, target, "odd"))
+		}
+		if row := u.row(target); row != nil && row.Permits > 0 {
+			n = row.Permits
+			opts = append(opts, lock.Permits(n))
+		}
+		for range n {
+			l, err := u.operator.Acquire(ctx, target, opts...)
+			if err != nil {
+				violated(fmt.Sprintf("the lock stays held: %v", err))
+				break
+			}
+			got = append(got, l)
+		}
+		for _, l := range got {
+			require.NoError(u, l.Release(ctx))
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -20,9 +21,10 @@ import (
 // claim is a call whose requests have faults.
 type claim struct {
 	list     func() []migrations.Migration
-	start    func(ctx context.Context, clean *migrations.Migrator) error // what is done before; nil for nothing
+	start    func(ctx context.Context, w *world) // what is done before; nil for nothing
 	run      func(ctx context.Context, m *migrations.Migrator) (migrations.Report, error)
 	requests int              // more than the call sends
+	all      int              // how many migrations it reports
 	done     migrations.State // of each migration after the call
 	want     int64            // how often each migration has taken effect then
 }
@@ -30,20 +32,45 @@ type claim struct {
 func claims() map[string]claim {
 	up := func(ctx context.Context, m *migrations.Migrator) (migrations.Report, error) { return m.Up(ctx) }
 	down := func(ctx context.Context, m *migrations.Migrator) (migrations.Report, error) { return m.DownTo(ctx, "") }
-	started := func(ctx context.Context, m *migrations.Migrator) error {
-		_, err := m.Up(ctx)
-		return err
-	}
 	steps := func() []migrations.Migration { return bothWays(1, 1)[:2] }
 	fills := func() []migrations.Migration { return bothWays(1, 2)[2:] }
+	started := func(list func() []migrations.Migration) func(context.Context, *world) {
+		return func(ctx context.Context, w *world) {
+			_, err := w.migrator(list()).Up(ctx)
+			require.NoError(w, err)
+		}
+	}
+	failing := func() []migrations.Migration {
+		return []migrations.Migration{{ID: "failing", Up: func(ctx context.Context, run *migrations.Run) error {
+			if err := run.AtomicStep(ctx, "first", table.Put(run.Table().KeyItem(itemKey(100)))); err != nil {
+				return err
+			}
+			return io.EOF
+		}}}
+	}
+	failed := func(ctx context.Context, w *world) {
+		_, err := w.migrator(failing()).Up(ctx)
+		require.ErrorIs(w, err, io.EOF)
+	}
+	repair := func(kind migrations.FixKind) func(context.Context, *migrations.Migrator) (migrations.Report, error) {
+		return func(ctx context.Context, m *migrations.Migrator) (r migrations.Report, err error) {
+			made, err := m.Repair(ctx, func(f migrations.Fix) bool { return f.Kind == kind })
+			for _, f := range made {
+				r.Done = append(r.Done, f.Record)
+			}
+			return r, err
+		}
+	}
 	return map[string]claim{
-		"up":             {list: steps, run: up, requests: 20, done: migrations.Applied, want: 1},
-		"down":           {list: steps, start: started, run: down, requests: 20, done: migrations.Pending},
-		"up, backfill":   {list: fills, run: up, requests: 40, done: migrations.Applied, want: 1},
-		"down, backfill": {list: fills, start: started, run: down, requests: 40, done: migrations.Pending},
-		"baseline": {list: steps, requests: 8, done: migrations.Applied, run: func(ctx context.Context, m *migrations.Migrator) (migrations.Report, error) {
+		"up":             {list: steps, run: up, all: 2, requests: 20, done: migrations.Applied, want: 1},
+		"down":           {list: steps, start: started(steps), run: down, all: 2, requests: 20, done: migrations.Pending},
+		"up, backfill":   {list: fills, run: up, all: 2, requests: 40, done: migrations.Applied, want: 1},
+		"down, backfill": {list: fills, start: started(fills), run: down, all: 2, requests: 40, done: migrations.Pending},
+		"baseline": {list: steps, all: 2, requests: 8, done: migrations.Applied, run: func(ctx context.Context, m *migrations.Migrator) (migrations.Report, error) {
 			return m.Baseline(ctx, "2_steps")
 		}},
+		"settle": {list: failing, start: failed, run: repair(migrations.Settle), all: 1, requests: 8, done: migrations.Applied},
+		"forget": {list: func() []migrations.Migration { return nil }, start: failed, run: repair(migrations.Forget), all: 1, requests: 10},
 	}
 }
 
@@ -87,10 +114,10 @@ const items = 5
 func (c *claim) check(ctx context.Context, w *world, late bool, at int, sequence []faulty.Kind, number int) (violations []string) {
 	list := c.list()
 	w.fill(items)
-	clean := w.migrator(list)
 	if c.start != nil {
-		require.NoError(w, c.start(ctx, clean))
+		c.start(ctx, w)
 	}
+	clean := w.migrator(list)
 	var faults faulty.Client
 	tbl, err := table.Open(w.connect(faults.Options, faulty.Retries()[number%len(faulty.Retries())]), w.schema)
 	require.NoError(w, err)
@@ -100,7 +127,7 @@ func (c *claim) check(ctx context.Context, w *world, late bool, at int, sequence
 	require.NoError(w, err)
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	script, _ := faulty.ScriptOf(sequence, cancel)
+	script, copies := faulty.ScriptOf(sequence, cancel)
 	faults.Script(append(slices.Repeat([]faulty.Outcome{faulty.Pass}, at), script...)...)
 	report, err := c.run(inner, m)
 	text := fmt.Sprintf("%s, at request %d (number %d): %v", faulty.NameOf(sequence), at, number, err)
@@ -120,9 +147,13 @@ func (c *claim) check(ctx context.Context, w *world, late bool, at int, sequence
 			violated(fmt.Sprintf("%s is in Done, and %s", r.ID, now[r.ID]))
 		}
 	}
+	repaired := c.done == "" && len(now) == 0 || c.all == 1 && now["failing"] == c.done
+	if repaired && len(report.Done) == 0 && !table.MayBeApplied(err) && !copies {
+		violated("made for certain, and not returned")
+	}
 	var partial *migrations.PartialError
 	switch {
-	case err == nil && len(report.Done) != len(list):
+	case err == nil && len(report.Done) != c.all:
 		violated("nil, and not all done")
 	case err != nil && harmless(sequence):
 		violated("an error, and the requests were only repeated")
@@ -165,14 +196,25 @@ func (c *claim) check(ctx context.Context, w *world, late bool, at int, sequence
 
 // A backfill that is throttled sends its requests again. So it can find a checkpoint that it has written itself.
 func TestBackfill_IsThrottledAfterALostAnswer(t *testing.T) {
-	c := claims()["up, backfill"]
-	kinds := faulty.Kinds()
-	kind := func(name string) faulty.Kind {
-		return kinds[slices.IndexFunc(kinds, func(k faulty.Kind) bool { return k.Name == name })]
+	checkAt(t, "up, backfill", "reply lost", "throttled")
+}
+
+func TestRepair_ReturnsAForgetAfterWhichStepsCannotBeDeleted(t *testing.T) {
+	checkAt(t, "forget", "denied")
+}
+
+// checkAt plays one sequence of faults from each request of a call on.
+func checkAt(t *testing.T, call string, names ...string) {
+	t.Helper()
+	c := claims()[call]
+	var sequence []faulty.Kind
+	for _, name := range names {
+		i := slices.IndexFunc(faulty.Kinds(), func(k faulty.Kind) bool { return k.Name == name })
+		sequence = append(sequence, faulty.Kinds()[i])
 	}
 	for at := range c.requests {
 		virtual(t, func(ctx context.Context, w *world) {
-			for _, v := range c.check(ctx, w, false, at, []faulty.Kind{kind("reply lost"), kind("throttled")}, 0) {
+			for _, v := range c.check(ctx, w, false, at, sequence, 0) {
 				t.Error(v)
 			}
 		})
@@ -182,6 +224,8 @@ func TestBackfill_IsThrottledAfterALostAnswer(t *testing.T) {
 // effects returns how often each part of a migration has taken effect.
 func (w *world) effects(id string) (list []int64) {
 	switch id {
+	case "failing":
+		return nil
 	case "1_atomic":
 		return []int64{w.count("atomic")}
 	case "2_steps":

@@ -40,7 +40,8 @@ type Fix struct {
 // and Settle, the second is passed if the first is not approved. With a nil approve, Repair lists the possible fixes,
 // makes none, and takes no lock.
 //
-// It returns the fixes that were made or, with a nil approve, those that are possible.
+// It returns the fixes that were made, also with an error, or, with a nil approve, those that are possible. A Forget has been made when
+// the record is deleted. An error after that leaves rows of steps behind, which do not count.
 //
 // Cost: one consistent query; a lock, a second query and a guarded write per fix.
 func (m *Migrator) Repair(ctx context.Context, approve func(Fix) bool) ([]Fix, error) {
@@ -61,10 +62,14 @@ func (m *Migrator) Repair(ctx context.Context, approve func(Fix) bool) ([]Fix, e
 			if len(made) > 0 && made[len(made)-1].ID == fix.ID || !approve(fix) {
 				continue
 			}
-			if err := m.fix(ctx, lease, fix); err != nil {
+			err := lease.Write(ctx, m.fixOp(fix))
+			if err == nil {
+				made = append(made, fix)
+				err = m.forgetSteps(ctx, lease, fix)
+			}
+			if err != nil {
 				return fmt.Errorf("%s: %w", fix.ID, err)
 			}
-			made = append(made, fix)
 		}
 		return nil
 	})
@@ -107,11 +112,12 @@ func (m *Migrator) fixes(s *snapshot) (list []Fix) {
 	return list
 }
 
-func (m *Migrator) fix(ctx context.Context, lease *lock.Lease, fix Fix) error {
-	if err := lease.Write(ctx, m.fixOp(fix)); err != nil || fix.Kind != Forget {
-		return err
+// forgetSteps deletes the checkpoints of a forgotten migration. They do not count without the record, so they can be deleted after it.
+func (m *Migrator) forgetSteps(ctx context.Context, lease *lock.Lease, fix Fix) error {
+	if fix.Kind != Forget {
+		return nil
 	}
-	var old []checkpoint // they do not count without the record, so they can be deleted after it
+	var old []checkpoint
 	for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": fix.ID}, entity.Consistent()) {
 		if err != nil {
 			return malformed(err)
