@@ -220,6 +220,11 @@ func (c *personClaim) check(t *testing.T, spec entity.Spec[Person], sequence []f
 		}
 	}
 	faults.Settle()
+	if !definite && !skipped.Load() && spec.Unique != nil {
+		for _, wrong := range unmatched(rows()) {
+			violations = append(violations, fmt.Sprintf("%s: %s", wrong, name))
+		}
+	}
 	after := c.applied(state())
 	switch {
 	case definite && !copies && (before || after):
@@ -228,6 +233,36 @@ func (c *personClaim) check(t *testing.T, spec entity.Spec[Person], sequence []f
 		violations = append(violations, "applied, and not found: "+name)
 	}
 	return violations
+}
+
+// unmatched lists addresses whose sentinel and row do not agree.
+func unmatched(rows []table.Item) (list []string) {
+	text := func(av types.AttributeValue) string {
+		s, _ := av.(*types.AttributeValueMemberS)
+		if s == nil {
+			return ""
+		}
+		return s.Value
+	}
+	claimed := map[string]string{}
+	for _, item := range rows {
+		if owner, ok := item["uniqueowner"].(*types.AttributeValueMemberM); ok {
+			claimed[text(item["pk"])] = text(owner.Value["pk"])
+		}
+	}
+	for _, item := range rows {
+		if email := text(item["email"]); email != "" {
+			at := "UNIQUE#Person#email#" + email
+			if claimed[at] != text(item["pk"]) {
+				list = append(list, email+" has no sentinel")
+			}
+			delete(claimed, at)
+		}
+	}
+	for at := range claimed {
+		list = append(list, at+" has no row")
+	}
+	return list
 }
 
 // A write that is repeated after a lost race covers the attempts before: one of them can still be on its way.

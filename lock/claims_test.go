@@ -101,10 +101,28 @@ func (u *use) hold(fixed bool) {
 
 // Whatever happens to its requests, what a call says is true: an error that is definite, and nil.
 func TestClaims(t *testing.T) {
+	playAll(t, claimedCalls(), func(sequence []faulty.Kind, _ int) bool {
+		return len(sequence) == 1 || len(sequence) == 2 && strings.HasSuffix(sequence[1].Name, "for long")
+	})
+}
+
+func TestClaims_OfSeveralLocksAndHolders(t *testing.T) {
+	part := testkit.IfSmall(5, 1)
+	playAll(t, severalCalls(), func(sequence []faulty.Kind, n int) bool { return len(sequence) == 1 && n%part == 0 })
+}
+
+func TestClaims_OfOperatorsAndJobs(t *testing.T) {
+	part := testkit.IfSmall(5, 1)
+	playAll(t, operatorCalls(), func(sequence []faulty.Kind, n int) bool { return len(sequence) == 1 && n%part == 0 })
+}
+
+// playAll plays a sample of all sequences for each call, and of those that nobody else disturbs all that always selects.
+func playAll(t *testing.T, calls map[string]claimed, always func(sequence []faulty.Kind, number int) bool) {
+	t.Helper()
 	share := testkit.IfSmall(10007, 1009)
-	for name, c := range claimedCalls() {
+	for name, c := range calls {
 		for _, fixed := range []bool{true, false} {
-			if fixed && (c.shares != nil || c.other) {
+			if fixed && (c.free || c.shares != nil || c.other) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s fixed %v", name, fixed), func(t *testing.T) {
@@ -114,8 +132,7 @@ func TestClaims(t *testing.T) {
 				for sequence := range faulty.Sequences(3) {
 					for _, by := range []string{"", "taken", "taken late"} {
 						n++
-						first := by == "" && (len(sequence) == 1 || len(sequence) == 2 && strings.HasSuffix(sequence[1].Name, "for long"))
-						if first || n%share == 0 {
+						if by == "" && always(sequence, n) || n%share == 0 {
 							synctest.Test(t, func(t *testing.T) { violations = append(violations, c.check(t, fixed, sequence, by, n)...) })
 						}
 					}
@@ -155,7 +172,7 @@ func (c *claimed) check(t *testing.T, fixed bool, sequence []faulty.Kind, by str
 	if c.start != nil {
 		c.start(u)
 	}
-	var next <-chan *lock.Lease
+	var next chan error // what a goroutine that waits gets
 	if !c.free {
 		u.hold(fixed)
 		if !c.other && (number%2 == 0 || fixed && c.guarded) { // a Fixed lease ends while the policy still repeats
@@ -166,7 +183,14 @@ func (c *claimed) check(t *testing.T, fixed bool, sequence []faulty.Kind, by str
 			cancel = func() {} // a lease ends its own context
 		}
 		if c.queued {
-			next = acquireAsync(t.Context(), u.client, lock.Name("report"))
+			next = make(chan error, 1)
+			go func() {
+				l, err := u.client.Acquire(context.Background(), lock.Name("report"))
+				if err == nil {
+					err = l.Release(context.Background())
+				}
+				next <- err
+			}()
 		}
 		time.Sleep(3 * time.Second)
 	}
@@ -242,10 +266,11 @@ func (c *claimed) check(t *testing.T, fixed bool, sequence []faulty.Kind, by str
 		_ = beside.Release(ctx)
 	}
 	if next != nil {
-		if l := <-next; l == nil {
-			violated("the goroutine that waits does not get the lock")
-		} else if err := l.Release(ctx); err != nil && by == "" {
-			violated(fmt.Sprintf("the goroutine that waits cannot release: %v", err))
+		waited := <-next
+		for _, wrong := range []error{lock.ErrStolen, lock.ErrHeld, lock.ErrReleased, lock.ErrNotHeld} {
+			if by == "" && errors.Is(waited, wrong) {
+				violated(fmt.Sprintf("the goroutine that waits gets %v", waited))
+			}
 		}
 	}
 	c.again(ctx, u, violated)

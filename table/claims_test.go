@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -27,6 +28,7 @@ type claim struct {
 	write   func(ctx context.Context, tbl *table.Table) error
 	applied func(rows []table.Item) int // how often; of a write that cannot be counted, 1
 	once    bool                        // nil means that it was applied once, not more
+	partly  bool                        // the engine leaves a part of some batches undone
 }
 
 func claims() []claim {
@@ -64,23 +66,31 @@ func claims() []claim {
 	for i := range many {
 		many[i] = table.Put(row(fmt.Sprintf("m%02d", i), 1))
 	}
+	batch := func(ctx context.Context, tbl *table.Table) error { return tbl.BatchWrite(ctx, many) }
+	whole := func(rows []table.Item) int {
+		if len(rows) > 0 && len(rows) < len(many) {
+			return -1
+		}
+		return len(rows) / len(many)
+	}
 	return []claim{
-		{"put", nil, one(table.Put(row("a", 1))), exists, false},
-		{"put of a new row", nil, one(table.Put(row("a", 1)).If(table.Attr("pk").NotExists())), exists, false},
-		{"update", start, one(add("a")), sum, false},
-		{"conditional update", start, one(add("a").If(v.Equal("start"))), sum, false},
-		{"update under its count", start, one(add("a").If(n.Equal(0))), sum, true},
-		{"delete", start, one(table.Delete(key("p", "a"))), missing, false},
-		{"conditional delete", start, one(table.Delete(key("p", "a")).If(v.Equal("start"))), missing, false},
+		{"put", nil, one(table.Put(row("a", 1))), exists, false, false},
+		{"put of a new row", nil, one(table.Put(row("a", 1)).If(table.Attr("pk").NotExists())), exists, false, false},
+		{"update", start, one(add("a")), sum, false, false},
+		{"conditional update", start, one(add("a").If(v.Equal("start"))), sum, false, false},
+		{"update under its count", start, one(add("a").If(n.Equal(0))), sum, true, false},
+		{"delete", start, one(table.Delete(key("p", "a"))), missing, false, false},
+		{"conditional delete", start, one(table.Delete(key("p", "a")).If(v.Equal("start"))), missing, false, false},
 		{"returning", start, func(ctx context.Context, tbl *table.Table) error {
 			_, err := tbl.Apply(ctx, add("a").If(v.Equal("start")), table.ReturnNew)
 			return err
-		}, sum, false},
-		{"transaction", start, all(add("a"), add("b")), half, true},
-		{"conditional transaction", start, all(add("a").If(v.Equal("start")), add("b")), half, true},
-		{"check", start, all(table.Check(key("p", "a"), v.Equal("start")), add("b")), sum, true},
-		{"once", start, func(ctx context.Context, tbl *table.Table) error { return tbl.WriteOnce(ctx, "token", add("a")) }, sum, true},
-		{"batch", nil, func(ctx context.Context, tbl *table.Table) error { return tbl.BatchWrite(ctx, many) }, exists, false},
+		}, sum, false, false},
+		{"transaction", start, all(add("a"), add("b")), half, true, false},
+		{"conditional transaction", start, all(add("a").If(v.Equal("start")), add("b")), half, true, false},
+		{"check", start, all(table.Check(key("p", "a"), v.Equal("start")), add("b")), sum, true, false},
+		{"once", start, func(ctx context.Context, tbl *table.Table) error { return tbl.WriteOnce(ctx, "token", add("a")) }, sum, true, false},
+		{"batch", nil, batch, whole, false, false},
+		{"batch, partly", nil, batch, whole, false, true},
 	}
 }
 
@@ -124,6 +134,9 @@ func (c *claim) check(t *testing.T, sequence []faulty.Kind, conflict bool, numbe
 		}
 	}
 	set("start")
+	if c.partly {
+		engine.Inject(tabletest.Fault{Kind: tabletest.Unprocessed, Take: 7, Times: 3})
+	}
 	rows := func() []table.Item {
 		out, err := direct.Scan(context.Background(), &dynamodb.ScanInput{TableName: aws.String("app"), ConsistentRead: aws.Bool(true)})
 		require.NoError(t, err)
@@ -174,4 +187,72 @@ func (c *claim) check(t *testing.T, sequence []faulty.Kind, conflict bool, numbe
 func text(av types.AttributeValue) string {
 	s, _ := av.(*types.AttributeValueMemberS)
 	return s.Value
+}
+
+// Whatever happens to the requests of Ensure from any of them on, nil means that the table agrees with its schema, and a refusal that it
+// did not. Once requests pass again, Ensure succeeds.
+func TestClaims_OfEnsure(t *testing.T) {
+	const requests = 24 // more than Ensure sends
+	share := testkit.IfSmall(997, 101)
+	for _, exists := range []bool{false, true} {
+		t.Run(fmt.Sprintf("exists %v", exists), func(t *testing.T) {
+			t.Parallel()
+			n := 0
+			var violations []string
+			for sequence := range faulty.Sequences(2) {
+				for at := range requests {
+					if n++; n%share == 0 || len(sequence) == 1 && n%11 == 0 {
+						synctest.Test(t, func(t *testing.T) { violations = append(violations, ensured(t, exists, at, sequence, n)...) })
+					}
+				}
+			}
+			for _, v := range violations[:min(len(violations), 10)] {
+				t.Error(v)
+			}
+		})
+	}
+}
+
+// ensured plays one sequence from a request on. With exists, the table lacks an index, the stream, tags and more.
+func ensured(t *testing.T, exists bool, at int, sequence []faulty.Kind, number int) (violations []string) {
+	engine := tabletest.New(t)
+	schema := fullSchema("app")
+	schema.Tags, schema.PointInTimeRecovery, schema.DeletionProtection = map[string]string{"team": "a"}, true, true
+	live, err := table.Open(engine.Client(), schema)
+	require.NoError(t, err)
+	if exists {
+		small := schema
+		small.Indexes = slices.Concat(small.Indexes[:1], small.Indexes[3:]) // a local index is created with the table
+		small.Stream, small.NoTTL, small.Tags, small.PointInTimeRecovery, small.DeletionProtection = "", true, nil, false, false
+		before, err := table.Open(engine.Client(), small)
+		require.NoError(t, err)
+		require.NoError(t, before.Ensure(t.Context()))
+	}
+	var faults faulty.Client
+	tbl, err := table.Open(engine.Client(faults.Options, faulty.Retries()[number%len(faulty.Retries())]), schema)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	script, _ := faulty.ScriptOf(sequence, cancel)
+	faults.Script(append(slices.Repeat([]faulty.Outcome{faulty.Pass}, at), script...)...)
+	err = tbl.Ensure(ctx)
+	name := fmt.Sprintf("%s, at request %d (exists %v, %d): %v", faulty.NameOf(sequence), at, exists, number, err)
+	plan, planErr := live.Plan(t.Context())
+	require.NoError(t, planErr)
+	var refused *table.SchemaError
+	switch {
+	case err == nil && !plan.IsEmpty():
+		violations = append(violations, fmt.Sprintf("nil, and the table differs: %v: %s", plan, name))
+	case errors.As(err, &refused):
+		violations = append(violations, "refused: "+name)
+	}
+	faults.Script()
+	if err := tbl.Ensure(t.Context()); err != nil {
+		violations = append(violations, fmt.Sprintf("then %v: %s", err, name))
+	}
+	faults.Settle()
+	if err := live.Verify(t.Context()); err != nil {
+		violations = append(violations, fmt.Sprintf("in the end %v: %s", err, name))
+	}
+	return violations
 }
