@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/engines/faulty"
@@ -197,6 +200,40 @@ func (c *claim) check(ctx context.Context, w *world, late bool, at int, sequence
 // A backfill that is throttled sends its requests again. So it can find a checkpoint that it has written itself.
 func TestBackfill_IsThrottledAfterALostAnswer(t *testing.T) {
 	checkAt(t, "up, backfill", "reply lost", "throttled")
+}
+
+// A transaction that conflicts is repeated with fewer items. If the larger one is applied after all, the backfill goes on after its items.
+func TestBackfill_GoesOnAfterALargerTransactionThatIsAppliedLate(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.fill(items)
+		var faults faulty.Client
+		tbl, err := table.Open(w.connect(faults.Options), w.schema, table.WithRetry(table.Retry{Backoff: func() backoff.BackOff {
+			return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 1)
+		}}))
+		require.NoError(t, err)
+		locks, err := lock.New(tbl, lock.Config{Logger: discard})
+		require.NoError(t, err)
+		late := sync.OnceFunc(func() {
+			faults.Script(faulty.DropRequest.Copied(time.Millisecond), faulty.Refuse(400, "TransactionConflictException"))
+		})
+		m, err := migrations.New(tbl, locks, []migrations.Migration{{ID: "3_exact", Up: func(ctx context.Context, run *migrations.Run) error {
+			p, err := run.Backfill(ctx, migrations.Backfill{
+				Name: "fill", Exact: true, Segments: 1, Filter: only(),
+				Transform: func(ctx context.Context, item table.Item) (table.Item, error) {
+					late() // the next request is that of the first transaction
+					return increment(ctx, item)
+				},
+			})
+			assert.EqualValues(t, items, p.Seen)
+			assert.EqualValues(t, items, p.Changed)
+			return err
+		}}}, migrations.WithLogger(discard))
+		require.NoError(t, err)
+		_, err = m.Up(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, []int64{1, 1, 1, 1, 1}, w.effects("3_exact"))
+		require.NoError(t, locks.Close(ctx))
+	})
 }
 
 func TestRepair_ReturnsAForgetAfterWhichStepsCannotBeDeleted(t *testing.T) {
