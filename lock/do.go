@@ -16,7 +16,8 @@ import (
 //
 // The error is that of f, joined with that of the release. If the lock was lost while f ran, the error matches
 // [ErrLost], also if f returned nil: f may have written before. If it is not known whether a [Lease.Commit] was applied, the
-// error matches [table.ErrUnreachable] instead. The release is sent even if ctx has ended; it then takes at most 5 s.
+// error matches [table.ErrUnreachable] instead. If f has succeeded and the release has failed, [table.MayBeApplied] is true of the error.
+// The release is sent even if ctx has ended; it then takes at most 5 s.
 //
 // Cost: that of [Client.Acquire] and of [Lease.Release], which is nothing after a commit.
 func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
@@ -77,8 +78,17 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
 		released = nil // err says it already
 	}
-	if err = join(err, released); l.inDoubt() && errors.Is(err, ErrLost) {
+	if err = joinRelease(err, released); l.inDoubt() && errors.Is(err, ErrLost) {
 		return wrap("do", unknown(errs.Kind(table.ErrUnreachable, err)))
 	}
 	return err
+}
+
+// joinRelease joins the error of a function, which has run under a lease, with that of the release. If the function has succeeded, it may
+// have written, even if the release was refused for certain: see [table.MayBeApplied].
+func joinRelease(err, released error) error {
+	if err == nil {
+		return errs.WithOutcome(released, true)
+	}
+	return join(err, released)
 }

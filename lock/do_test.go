@@ -3,12 +3,14 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -302,5 +304,53 @@ func TestDo_CommitWithoutAnAnswerIsInDoubt(t *testing.T) {
 				assert.EqualValues(t, 1, w.counted("n"))
 			})
 		})
+	}
+}
+
+// The function may have written, even if DynamoDB has refused the release.
+func TestDo_MayHaveWrittenIfOnlyTheReleaseFails(t *testing.T) {
+	type run func(ctx context.Context, c *lock.Client, f func(context.Context, *lock.Lease) error) error
+	name := lock.Name("report")
+	for call, do := range map[string]run{
+		"do": func(ctx context.Context, c *lock.Client, f func(context.Context, *lock.Lease) error) error {
+			return c.Do(ctx, name, f)
+		},
+		"try do": func(ctx context.Context, c *lock.Client, f func(context.Context, *lock.Lease) error) error {
+			_, err := c.TryDo(ctx, name, f)
+			return err
+		},
+		"lead": func(ctx context.Context, c *lock.Client, f func(context.Context, *lock.Lease) error) error {
+			return c.Lead(ctx, name, f)
+		},
+		"lead, and ctx ends": func(ctx context.Context, c *lock.Client, f func(context.Context, *lock.Lease) error) error {
+			ctx, cancel := context.WithCancel(ctx)
+			return c.Lead(ctx, name, func(ctx context.Context, l *lock.Lease) error {
+				defer cancel()
+				return f(ctx, l)
+			})
+		},
+	} {
+		for _, failure := range []error{nil, table.ErrInvalid} {
+			t.Run(fmt.Sprint(call, failure), func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					var faults faulty.Client
+					tbl, err := table.Open(w.sdk(w.engine.HTTPClient(), faults.Options), table.Schema{Name: "app"})
+					require.NoError(t, err)
+					c, err := lock.New(tbl, quiet)
+					require.NoError(t, err)
+					err = do(ctx, c, func(context.Context, *lock.Lease) error {
+						faults.Script(faulty.Refuse(400, "AccessDeniedException"))
+						return failure
+					})
+					require.ErrorIs(t, err, table.ErrDenied)
+					if call != "lead, and ctx ends" {
+						assert.Equal(t, failure == nil, table.MayBeApplied(err), err)
+					} else if failure == nil {
+						assert.True(t, table.MayBeApplied(err), err)
+					}
+					require.NoError(t, c.Close(ctx))
+				})
+			})
+		}
 	}
 }

@@ -59,7 +59,7 @@ func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Con
 		case cause == nil && errors.Is(released, ErrLost) && !l.inDoubt(): // the release was the first to notice the loss
 			return false, released
 		case l.committed.Load(), cause == nil, errors.Is(cause, ErrReleased):
-			return true, join(err, released)
+			return true, joinRelease(err, released)
 		}
 		return false, cause // if the release has failed, renewals repeat it
 	}))
@@ -154,11 +154,14 @@ func (l *Lease) orGiveBack(f func()) {
 
 // ended returns the cause of the campaign's end, joined with err of f, and with the release's error unless that is ErrLost.
 func (p *campaign) ended(err, released error) error {
-	if err == nil || !errors.Is(err, p.open.Err()) || !errors.Is(err, context.Cause(p.open)) {
-		err = join(causeOf(p.open), err)
-	}
 	if errors.Is(released, ErrLost) {
-		return err
+		released = nil
+	}
+	if err == nil {
+		return join(causeOf(p.open), joinRelease(nil, released))
+	}
+	if !errors.Is(err, p.open.Err()) || !errors.Is(err, context.Cause(p.open)) {
+		err = join(causeOf(p.open), err)
 	}
 	return join(err, released)
 }
