@@ -283,7 +283,7 @@ func (a *acquisition) take(ctx context.Context) error {
 	a.taken = true
 	for _, e := range a.entries {
 		e.stale.Store(false) // it concerned the previous ticket
-		e.standing = standing{ticket: c.newTicket(&a.request, a.session), path: pathFree}
+		e.standing = standing{ticket: c.newTicket(&a.request, a.session), path: pathFree, since: a.start.Mono}
 		c.tickets.set(e.ticket.ID, e)
 		if a.place != nil {
 			a.place.Stand(e.ticket.ID)

@@ -46,6 +46,7 @@ type standing struct {
 	begun     bool       // the payload and the start of the run, if any, were written with the ticket
 	left      bool       // withdraw has removed the ticket, or has found that trying again would not help
 	malformed table.Item // the malformed row that the ticket was entered into; nil if there is none
+	since     time.Time  // monotonic: just before the ticket was taken
 	news      bool       // the row came from a write or a consistent read, and no look was asked for since
 }
 
@@ -81,7 +82,11 @@ func (e *entry) older(row *lockrow.Row) bool {
 
 // take records a row that was seen at the given monotonic time. It keeps the sights of tickets that have not changed.
 func (e *entry) take(row *lockrow.Row, at time.Time) {
-	held := e.sights[:e.row.Load().Holders()]
+	known := e.row.Load()
+	if e.skipped(known, row) {
+		e.client.skips.Store(afterSkip)
+	}
+	held := e.sights[:known.Holders()]
 	sights := make([]sight, row.Blocking())
 	for i := range sights {
 		s := sight{holding: row.Holding(i), renewed: row.Renewed, session: row.Line[i].Session(), since: at}
@@ -238,10 +243,30 @@ func (e *entry) pause(left time.Duration) (time.Duration, error) {
 	est := e.client.estimate(row, row.Place(e.ticket.ID))
 	est.Unchanged = e.client.clk().Ago(e.turn)
 	est.Longest = min(est.Longest, max(left/2, minLook)) // if those before it give up, its turn comes early
+	if e.client.skips.Load() > 0 {                       // those of other processes give up: its turn may have come at any time
+		est.Longest = min(est.Longest, max(e.client.clk().Ago(e.since), est.Hold, minLook))
+	}
 	return est.Look(e.client.clk()), nil
 }
 
+// skipped reports whether tickets before the own one have left the line without their turn, by two rows that show the own one: it has
+// moved up by more turns than the fence has grown. Passes can hide that, and rows of permits do not tell it.
+func (e *entry) skipped(was, row *lockrow.Row) bool {
+	place := was.Place(e.ticket.ID)
+	if place < 0 || row.Permits > 0 {
+		return false
+	}
+	turns := was.Turns(place)
+	if !row.Granted(e.ticket.ID) {
+		turns -= row.Turns(row.Place(e.ticket.ID))
+	}
+	return int64(turns) > row.Fence-was.Fence
+}
+
 const (
+	// afterSkip is for how many waits a client expects that tickets leave a line without their turn, after it has seen that.
+	afterSkip = 16
+
 	// minLook is the shortest time between looks that Config.Backoff can set, and between those before a call gives up. It is also how
 	// long a look at a session waits, so that several looks share a request.
 	minLook = 10 * time.Millisecond

@@ -2,6 +2,8 @@ package lock_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -433,6 +435,58 @@ func TestLooks_FindALockThatOthersHaveGivenUpOn(t *testing.T) {
 					ops = append(ops, r.Operation)
 				}
 				assert.Less(t, times("BatchGetItem", ops), int(calls.Load())*10, "looks")
+			})
+		})
+	}
+}
+
+// Callers that do not give up wait behind callers of other processes that do, and that leave the line long before their turn. The patient
+// ones notice soon that they hold.
+func TestLooks_OfPatientCallersFindALockThatOthersHaveGivenUpOn(t *testing.T) {
+	const hold = 50 * time.Millisecond
+	seconds := testkit.IfSmall(5, 15)
+	during := time.Duration(seconds) * time.Second
+	for _, tc := range []struct {
+		patient, impatient int
+		patience           time.Duration
+		opts               []lock.Option // of the patient ones
+		rate               float64       // least grants of each patient one in a second
+	}{
+		{1, 30, 100 * time.Millisecond, nil, 3},
+		{3, 20, 200 * time.Millisecond, nil, 1.8},
+		{8, 6, 200 * time.Millisecond, []lock.Option{lock.Shared()}, 2.5},
+	} {
+		t.Run(fmt.Sprint(tc.patient, " beside ", tc.impatient), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				w.guardian = nil // it would take most of the time
+				w.latency(2 * time.Millisecond)
+				bounded, cancel := context.WithTimeout(ctx, during)
+				defer cancel()
+				var all sync.WaitGroup
+				grants := make([]int, tc.patient)
+				for i, c := range w.clients(tc.patient + tc.impatient) {
+					all.Go(func() {
+						patience, opts := tc.patience, []lock.Option(nil)
+						if i < tc.patient {
+							patience, opts = during, tc.opts
+						}
+						for bounded.Err() == nil {
+							short, stop := context.WithTimeout(bounded, patience)
+							l, err := c.Acquire(short, lock.Name("report"), opts...)
+							stop()
+							if err != nil {
+								continue
+							}
+							if i < tc.patient {
+								grants[i]++
+							}
+							time.Sleep(hold)
+							assert.NoError(t, l.Release(ctx))
+						}
+					})
+				}
+				all.Wait()
+				assert.GreaterOrEqual(t, float64(slices.Min(grants)), tc.rate*float64(seconds), "grants of a patient caller: %v", grants)
 			})
 		})
 	}
