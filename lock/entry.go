@@ -244,7 +244,7 @@ func (e *entry) pause(left time.Duration) (time.Duration, error) {
 	est.Unchanged = e.client.clk().Ago(e.turn)
 	est.Longest = min(est.Longest, max(left/2, minLook)) // if those before it give up, its turn comes early
 	if e.client.skips.Load() > 0 {                       // those of other processes give up: its turn may have come at any time
-		est.Longest = min(est.Longest, max(e.client.clk().Ago(e.since), est.Hold, minLook))
+		est.Longest = min(est.Longest, max(e.client.clk().Ago(e.since), min(est.Hold, firstLook), minLook))
 	}
 	return est.Look(e.client.clk()), nil
 }

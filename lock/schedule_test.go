@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -413,4 +415,36 @@ func TestEvery_CostsOneReadPerInterval(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A run takes most of the interval, and many instances wait for its end. They leave the line in time for the next interval.
+func TestEvery_ManyInstancesDoNotDelayTheNextInterval(t *testing.T) {
+	const interval, takes = 5 * time.Second, 4200 * time.Millisecond
+	during := time.Duration(testkit.IfSmall(60, 300)) * time.Second
+	virtual(t, func(ctx context.Context, w *world) {
+		w.latency(2 * time.Millisecond)
+		bounded, cancel := context.WithTimeout(ctx, during)
+		defer cancel()
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var late []time.Duration
+		for _, c := range w.clients(20) {
+			all.Go(func() {
+				assert.ErrorIs(t, c.Every(bounded, lock.Name("report"), interval, func(ctx context.Context, _ *lock.Lease, at time.Time) error {
+					mu.Lock()
+					late = append(late, time.Since(at))
+					mu.Unlock()
+					select {
+					case <-ctx.Done():
+					case <-time.After(takes):
+					}
+					return ctx.Err()
+				}), context.DeadlineExceeded)
+			})
+		}
+		all.Wait()
+		t.Logf("%d runs in %v, the latest of them %v after the start of its interval", len(late), during, slices.Max(late))
+		assert.GreaterOrEqual(t, len(late), int(during/interval)*9/10)
+		assert.Less(t, slices.Max(late), 2*interval)
+	})
 }

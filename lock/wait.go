@@ -178,7 +178,8 @@ func (a *acquisition) stand(ctx context.Context) error {
 }
 
 // left is how long the call may wait still, as far as that is known: until its deadline, or until it has waited for as long as the last call
-// of this client that gave up. A call can be cancelled without a deadline: a web server does that when its own client gives up.
+// of this client that gave up. A call can be cancelled without a deadline: a web server does that when its own client gives up. A call of
+// Every waits until the run before it should have ended.
 func (a *acquisition) left(ctx context.Context) time.Duration {
 	left := time.Duration(math.MaxInt64)
 	if end, ok := ctx.Deadline(); ok {
@@ -186,6 +187,9 @@ func (a *acquisition) left(ctx context.Context) time.Duration {
 	}
 	if vain := time.Duration(a.client.vain.Load()) - a.client.clk().Ago(a.began); vain > 0 {
 		left = min(left, vain)
+	}
+	if est := a.client.estimate(a.entries[0].row.Load(), 1); a.run != nil && est.Hold > 0 {
+		left = min(left, max(est.Hold-est.Held, est.Hold/5)) // all calls of Every that wait leave the line when the run is recorded
 	}
 	return left
 }
