@@ -448,3 +448,34 @@ func TestEvery_ManyInstancesDoNotDelayTheNextInterval(t *testing.T) {
 		assert.Less(t, slices.Max(late), 2*interval)
 	})
 }
+
+// A run takes far longer than usual. The instances that wait for it look less and less often.
+func TestEvery_LooksBecomeFewerInALongRun(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.latency(2 * time.Millisecond)
+		bounded, cancel := context.WithTimeout(ctx, 100*time.Second)
+		defer cancel()
+		var all sync.WaitGroup
+		began := time.Now()
+		clients := w.clients(2)
+		ops := w.requests(func() {
+			for _, c := range clients {
+				all.Go(func() {
+					assert.ErrorIs(t, c.Every(bounded, lock.Name("report"), 2*time.Second, func(ctx context.Context, _ *lock.Lease, _ time.Time) error {
+						d := 5 * time.Millisecond
+						if time.Since(began) > 20*time.Second {
+							d = time.Hour
+						}
+						select {
+						case <-ctx.Done():
+						case <-time.After(d):
+						}
+						return ctx.Err()
+					}), context.DeadlineExceeded)
+				})
+			}
+			all.Wait()
+		})
+		assert.Less(t, times("BatchGetItem", ops), 250, "looks in 80 s")
+	})
+}

@@ -189,7 +189,7 @@ func (a *acquisition) left(ctx context.Context) time.Duration {
 		left = min(left, vain)
 	}
 	if est := a.client.estimate(a.entries[0].row.Load(), 1); a.run != nil && est.Hold > 0 {
-		left = min(left, max(est.Hold-est.Held, est.Hold/5)) // all calls of Every that wait leave the line when the run is recorded
+		left = min(left, max(est.Hold-est.Held, max(est.Hold, est.Held)/5)) // all calls of Every that wait leave the line when the run is recorded
 	}
 	return left
 }
