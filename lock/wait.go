@@ -188,8 +188,10 @@ func (a *acquisition) left(ctx context.Context) time.Duration {
 	if vain := time.Duration(a.client.vain.Load()) - a.client.clk().Ago(a.began); vain > 0 {
 		left = min(left, vain)
 	}
-	if est := a.client.estimate(a.entries[0].row.Load(), 1); a.run != nil && est.Hold > 0 {
-		left = min(left, max(est.Hold-est.Held, max(est.Hold, est.Held)/5)) // all calls of Every that wait leave the line when the run is recorded
+	if a.run != nil {
+		if est := a.client.estimate(a.entries[0].row.Load(), 1); est.Hold > 0 {
+			left = min(left, max(est.Hold-est.Held, max(est.Hold, est.Held)/5)) // all others leave the line when the run is recorded, too
+		}
 	}
 	return left
 }

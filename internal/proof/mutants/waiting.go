@@ -83,6 +83,18 @@ func waiting() []Mutant {
 			New:    `false && vain > 0 {`,
 		},
 		{
+			Name: "does-not-see-others-give-up", Part: Waiting, File: "lock/entry.go",
+			Breaks: "looks as late as if those before it had their turns, although they give up",
+			Old:    `if e.client.skips.Load() > 0 {`,
+			New:    `if false {`,
+		},
+		{
+			Name: "waits-for-a-run-as-for-a-lock", Part: Waiting, File: "lock/wait.go",
+			Breaks: "lets instances of Every notice late that a run has ended",
+			Old:    `if a.run != nil {`,
+			New:    `if false {`,
+		},
+		{
 			Name: "place-is-given-up", Part: Waiting, File: "lock/withdraw.go",
 			Breaks: "gives up the place of a process with each call that gives up",
 			Old:    `if ctx.Err() != nil && a.bequeath(gone) {`,
