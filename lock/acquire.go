@@ -22,8 +22,8 @@ import (
 // [Client.Do].
 //
 // Order: first come, first served, in all processes. The goroutines of one client share a place in the line. They pass
-// the lock to each other at most [Config.Handoffs] times in a row while other processes wait. A goroutine that gives up
-// leaves the place to the next one.
+// the lock to each other at most [Config.Handoffs] times in a row while other processes wait. A goroutine whose
+// context ends leaves the place to the next one.
 //
 // Locks are not reentrant: a goroutine that holds the lock and acquires it again waits for itself. Pass the [*Lease] as
 // an argument instead.
@@ -165,8 +165,8 @@ func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
 // try enters the lines if nobody is in them, or only holders that died long ago. A reader also joins other readers.
 func (a *acquisition) try(ctx context.Context) ([]*Lease, error) {
 	if a.queued() {
-		if t, came := a.client.queues.Join(a.entries[0].key, a).Leave(); came {
-			return a.inTurn(ctx, t, (*acquisition).tryLine)
+		if p := a.client.queues.Take(a.entries[0].key); p != nil {
+			return a.inTurn(ctx, turnOf{Place: p}, (*acquisition).tryLine)
 		} // otherwise another goroutine of this process has the place, and the try enters the line without it
 	}
 	return a.tryLine(ctx)

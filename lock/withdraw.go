@@ -79,6 +79,7 @@ func (a *acquisition) inherit(left *acquisition) {
 	e.standing, e.sights, e.turn = was.standing, was.sights, was.turn
 	e.row.Store(was.row.Load())
 	a.client.tickets.set(e.ticket.ID, e)
+	e.stale.Store(true) // one that enters learns from the answer whether it is first; this one reads the row
 }
 
 // moment waits until done is closed, but no longer than the time leaving.

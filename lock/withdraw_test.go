@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -191,10 +192,7 @@ func TestGivenUp_WhileThePlaceBecomesFirst(t *testing.T) {
 			short, giveUp := context.WithCancel(ctx)
 			first := acquireAsync(short, c, names(1)[0], opts...)
 			second := acquireAsync(ctx, c, names(1)[0], opts...)
-			go func() {
-				time.Sleep(time.Duration(i) * time.Millisecond)
-				giveUp()
-			}()
+			time.AfterFunc(time.Duration(i)*time.Millisecond, giveUp)
 			require.NoError(t, held.Release(ctx))
 			if l := <-first; l != nil {
 				require.NoError(t, l.Release(ctx))
@@ -229,6 +227,29 @@ func TestGivenUp_BeforeItsTicketIsRenewed(t *testing.T) {
 		got := <-second
 		require.NotNil(t, got)
 		assert.Greater(t, got.Remaining(), 50*time.Second)
+		require.NoError(t, got.Release(ctx))
+		w.free(ctx, names(1))
+	})
+}
+
+// A place can be handed over more often than Config.Backoff looks. The call that takes it over reads the row, so that it learns of its turn.
+func TestGivenUp_TheNextReadsTheRow(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		config := quiet
+		config.Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(5 * time.Second) }
+		c := w.client(config)
+		held, err := w.client(quiet).Acquire(ctx, names(1)[0])
+		require.NoError(t, err)
+		short, giveUp := context.WithCancel(ctx)
+		first := acquireAsync(short, c, names(1)[0])
+		second := acquireAsync(ctx, c, names(1)[0])
+		require.NoError(t, held.Release(ctx))
+		giveUp()
+		require.Nil(t, <-first)
+		at := time.Now()
+		got := <-second
+		require.NotNil(t, got)
+		assert.Less(t, time.Since(at), time.Second)
 		require.NoError(t, got.Release(ctx))
 		w.free(ctx, names(1))
 	})

@@ -93,7 +93,9 @@ func TestErrors_OfBadInputSayNothingTwice(t *testing.T) {
 func TestErrors_HaveATextWithoutContents(t *testing.T) {
 	for _, err := range []error{
 		&keys.Error{},
-		&table.Error{}, &table.EncodeError{}, &table.UnprocessedError{}, &table.ConditionError{}, table.ConditionErrors{}, &table.SchemaError{},
+		&table.Error{}, &table.EncodeError{}, &table.UnprocessedError{}, &table.ConditionError{},
+		table.ConditionErrors{},
+		&table.SchemaError{},
 		&entity.BatchError[int]{}, &entity.CursorError{}, &entity.UniqueError{}, &entity.SpecError{}, &entity.DecodeError{},
 		&entity.UnknownTypeError{}, &entity.ForeignTypeError{},
 		&lock.HeldError{}, &lock.HeldAllError{}, &lock.PermitsError{},

@@ -54,9 +54,6 @@ type Turn[R, G any] struct {
 func (q *Queues[R, G]) Join(key keys.Key, request R) *Waiter[R, G] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.places == nil {
-		q.places = map[keys.Key]*Place[R, G]{}
-	}
 	w := &Waiter[R, G]{Request: request, queues: q, turn: make(chan Turn[R, G], 1)}
 	if p := q.places[key]; p != nil {
 		w.waiters = p.waiters
@@ -67,8 +64,21 @@ func (q *Queues[R, G]) Join(key keys.Key, request R) *Waiter[R, G] {
 	return w
 }
 
+// Take gives the caller the place of a key, or nil if another goroutine of this process has it.
+func (q *Queues[R, G]) Take(key keys.Key) *Place[R, G] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.places[key] != nil {
+		return nil
+	}
+	return q.begin(key, list.New())
+}
+
 func (q *Queues[R, G]) begin(key keys.Key, waiters *list.List) *Place[R, G] {
 	p := &Place[R, G]{queues: q, key: key, waiters: waiters}
+	if q.places == nil {
+		q.places = map[keys.Key]*Place[R, G]{}
+	}
 	q.places[key] = p
 	return p
 }

@@ -55,6 +55,19 @@ func TestQueues_FirstComeFirstServed(t *testing.T) {
 	turn(t, q.Join(key(1), "d")).Over()
 }
 
+func TestTake_WaitsBehindNobody(t *testing.T) {
+	var q queues
+	p := q.Take(key(1))
+	require.NotNil(t, p)
+	assert.Nil(t, q.Take(key(1)))
+	require.NotNil(t, q.Take(key(2)))
+	a := q.Join(key(1), "a")
+	p.Over()
+	assert.Nil(t, q.Take(key(1)), "it is the waiter's")
+	turn(t, a).Over()
+	assert.NotNil(t, q.Take(key(1)))
+}
+
 func TestPlace_IsPassedOn(t *testing.T) {
 	var q queues
 	a, b, c := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c")
