@@ -37,7 +37,7 @@ type Client struct {
 	tickets  *tickets          // the tickets that this process answers for
 	returns  returns           // the waiters that have lost their places and enter again
 	vain     atomic.Int64      // for how long the last call that gave up had waited (a time.Duration); 0 if none has
-	skips    atomic.Int32      // for how many more waits tickets are expected to leave a line without their turn
+	skips    skips             // when tickets have left a line without their turn
 
 	maintained int // lets each renewal begin with other leases (attempt.OthersFirst); only the goroutine that renews the session uses it
 

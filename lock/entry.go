@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -84,7 +85,7 @@ func (e *entry) older(row *lockrow.Row) bool {
 func (e *entry) take(row *lockrow.Row, at time.Time) {
 	known := e.row.Load()
 	if e.skipped(known, row) {
-		e.client.skips.Store(afterSkip)
+		e.client.skips.add(e.client.clk().Now())
 	}
 	held := e.sights[:known.Holders()]
 	sights := make([]sight, row.Blocking())
@@ -243,7 +244,7 @@ func (e *entry) pause(left time.Duration) (time.Duration, error) {
 	est := e.client.estimate(row, row.Place(e.ticket.ID))
 	est.Unchanged = e.client.clk().Ago(e.turn)
 	est.Longest = min(est.Longest, max(left/2, minLook)) // if those before it give up, its turn comes early
-	if e.client.skips.Load() > 0 {                       // those of other processes give up: its turn may have come at any time
+	if e.client.skips.before(e.client.clk().Now()) {     // those of other processes give up: its turn may have come at any time
 		est.Longest = min(est.Longest, max(e.client.clk().Ago(e.since), min(est.Hold, firstLook), minLook))
 	}
 	return est.Look(e.client.clk()), nil
@@ -263,9 +264,35 @@ func (e *entry) skipped(was, row *lockrow.Row) bool {
 	return int64(turns) > row.Fence-was.Fence
 }
 
+// skips are the last two moments at which a client has seen that tickets left a line without their turn.
+type skips struct {
+	mu               sync.Mutex
+	last, beforeThat time.Time // monotonic
+}
+
+func (s *skips) add(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.After(s.last) {
+		s.last, s.beforeThat = now, s.last
+	}
+}
+
+// before reports whether more skips are to be expected. One that is seen at this moment does not count yet: which goroutine of the client
+// runs first must not decide, since a simulation that is repeated must send the same requests.
+func (s *skips) before(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.last
+	if !last.Before(now) {
+		last = s.beforeThat
+	}
+	return !last.IsZero() && now.Sub(last) < afterSkip
+}
+
 const (
-	// afterSkip is for how many waits a client expects that tickets leave a line without their turn, after it has seen that.
-	afterSkip = 16
+	// afterSkip is for how long a client expects that tickets leave a line without their turn, after it has seen that.
+	afterSkip = 30 * time.Second
 
 	// minLook is the shortest time between looks that Config.Backoff can set, and between those before a call gives up. It is also how
 	// long a look at a session waits, so that several looks share a request.

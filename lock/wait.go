@@ -154,9 +154,6 @@ func (a *acquisition) stand(ctx context.Context) error {
 			return a.renewFirst(ctx)
 		}
 		a.waited = true
-		if n := a.client.skips.Load(); !waited && n > 0 {
-			a.client.skips.CompareAndSwap(n, n-1)
-		}
 		for _, e := range a.entries {
 			if err := e.await(a.left(ctx)); err != nil {
 				return err

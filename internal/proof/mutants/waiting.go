@@ -85,7 +85,7 @@ func waiting() []Mutant {
 		{
 			Name: "does-not-see-others-give-up", Part: Waiting, File: "lock/entry.go",
 			Breaks: "looks as late as if those before it had their turns, although they give up",
-			Old:    `if e.client.skips.Load() > 0 {`,
+			Old:    `if e.client.skips.before(e.client.clk().Now()) {`,
 			New:    `if false {`,
 		},
 		{
