@@ -146,6 +146,8 @@ type grant struct {
 
 // wait queues behind the goroutines of this process that want the same lock, then waits in the line.
 func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
+	a.client.sessions.wait(1) // also behind other goroutines: a call that takes over a place goes on with the looks that are due
+	defer a.client.sessions.wait(-1)
 	if !a.queued() {
 		return a.line(ctx)
 	}

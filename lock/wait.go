@@ -24,8 +24,6 @@ var (
 
 // line enters the lines and waits in them until all tickets hold.
 func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
-	a.client.sessions.wait(1)
-	defer a.client.sessions.wait(-1)
 	for tries := 0; ; {
 		var err error
 		if !a.taken { // it has not inherited a ticket
