@@ -112,7 +112,7 @@ type Client struct {
 	spared []string
 	sent   []string
 	done   []string
-	late   sync.WaitGroup
+	late   []<-chan struct{} // one for each copy, closed when it has arrived
 }
 
 // Options is an option of dynamodb.New. It puts the client in front of the configured one.
@@ -164,8 +164,21 @@ func (c *Client) Accepted() []string {
 	return append([]string(nil), c.done...)
 }
 
-// Settle waits until all copies that are under way have arrived.
-func (c *Client) Settle() { c.late.Wait() }
+// Settle waits until all copies that are under way have arrived. Others can send requests meanwhile.
+func (c *Client) Settle() {
+	for {
+		c.mu.Lock()
+		late := c.late
+		c.late = nil
+		c.mu.Unlock()
+		if len(late) == 0 {
+			return
+		}
+		for _, arrived := range late {
+			<-arrived
+		}
+	}
+}
 
 // Do implements the SDK's HTTP client.
 func (c *Client) Do(r *http.Request) (*http.Response, error) {
@@ -233,12 +246,17 @@ func (c *Client) deliverLate(next aws.HTTPClient, r *http.Request, d time.Durati
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	late := r.Clone(context.WithoutCancel(r.Context()))
 	late.Body = io.NopCloser(bytes.NewReader(body))
-	c.late.Go(func() {
+	arrived := make(chan struct{})
+	c.mu.Lock()
+	c.late = append(c.late, arrived)
+	c.mu.Unlock()
+	go func() {
+		defer close(arrived)
 		time.Sleep(d)
 		if response, err := next.Do(late); err == nil {
 			_ = response.Body.Close()
 		}
-	})
+	}()
 	return nil
 }
 
