@@ -14,7 +14,7 @@ func guarding() []Mutant {
 			Breaks: "applies a numbered write whoever holds the lock",
 			Old:    `If(isFirst(r.names), below(attr, argCount))`,
 			New:    `If(below(attr, argCount))`,
-			Seen:   []World{{"overslept", 5}, {"lockset", 6}},
+			Seen:   []World{{"overslept", 5}, {"lockset", 13}},
 		},
 		{
 			Name: "guard-of-anybody", Part: Guarding, File: "lock/internal/lockrow/holder.go",
