@@ -70,12 +70,17 @@ func ask[T any](p *page, expression string) T {
 	return v
 }
 
-// until waits for an expression to hold.
+// until waits for an expression to hold. While the browser goes to another page there is no document, and an expression can fail.
 func (p *page) until(expression string) {
 	p.Helper()
 	deadline := time.Now().Add(patience)
-	for !ask[bool](p, expression) {
+	for {
+		holds, err := chromedp.Run(p.tab, chromedp.Evaluate[bool](expression))
+		if holds && err == nil {
+			return
+		}
 		if time.Now().After(deadline) {
+			require.NoError(p, err, expression)
 			p.Fatalf("after %v it does not hold: %s\n%s", patience, expression, ask[string](p, "document.body.innerText"))
 		}
 		time.Sleep(50 * time.Millisecond)
