@@ -236,6 +236,34 @@ func TestBackfill_GoesOnAfterALargerTransactionThatIsAppliedLate(t *testing.T) {
 	})
 }
 
+// DynamoDB refuses the record of a run that is about to begin. A copy of that request is applied all the same. The migration has not run, so
+// it does not count as interrupted.
+func TestUp_WhoseBeginningWasRefusedAndAppliedHasNotBegun(t *testing.T) {
+	for _, copied := range []time.Duration{time.Millisecond, time.Second} { // before the second refusal, and after it
+		virtual(t, func(ctx context.Context, w *world) {
+			var faults faulty.Client
+			tbl, err := table.Open(w.connect(faults.Options), w.schema)
+			require.NoError(t, err)
+			locks, err := lock.New(tbl, lock.Config{Logger: discard})
+			require.NoError(t, err)
+			list := []migrations.Migration{simple("1_a")} // which is not idempotent
+			m, err := migrations.New(tbl, locks, list, migrations.WithLogger(discard))
+			require.NoError(t, err)
+			faults.Spare("DescribeTable", "GetItem", "Query", "UpdateItem") // so that the first fault hits the record
+			faults.Script(faulty.Throttle().Copied(copied), faulty.Refuse(400, "AccessDeniedException"))
+			_, err = m.Up(ctx)
+			require.ErrorIs(t, err, table.ErrDenied)
+			faults.Settle()
+			assert.Zero(t, w.count("1_a"))
+			report, err := w.migrator(list).Up(ctx)
+			require.NoError(t, err)
+			assert.Len(t, report.Done, 1)
+			assert.EqualValues(t, 1, w.count("1_a"))
+			require.NoError(t, locks.Close(ctx))
+		})
+	}
+}
+
 func TestRepair_ReturnsAForgetAfterWhichStepsCannotBeDeleted(t *testing.T) {
 	checkAt(t, "forget", "denied")
 }

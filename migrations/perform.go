@@ -83,8 +83,8 @@ func (r *Run) begin(ctx context.Context, before Record) (old []checkpoint, err e
 			r.steps[c.Step][c.Part] = c
 		}
 	}
-	if err = r.lease.Write(ctx, m.rows.records.PutOp(*r.record)); table.MayBeApplied(err) && !errors.Is(err, lock.ErrLost) {
-		r.undo(ctx, before)
+	if err = r.lease.Write(ctx, m.rows.records.PutOp(*r.record)); err != nil && !errors.Is(err, lock.ErrLost) {
+		r.undo(ctx, before) // also if DynamoDB has refused the request: a copy of it can be applied
 	}
 	return old, err
 }
