@@ -46,8 +46,8 @@
 //   - Writes through one lease are applied in their order. A write whose answer was lost is never applied after a later one.
 //   - Fences strictly increase per lock: across releases, expiry, force, restarts, and deletion of the row by time to live.
 //     Readers that hold together share a fence. [Client.ForceRelease] tells what the reset of a malformed row does.
-//   - First come, first served. Across processes, the order is that in which DynamoDB applied the requests; within a
-//     process, that of the calls. Exceptions: the passes described above, and a full line (see Not guaranteed).
+//   - First come, first served. Across processes, the order is that in which DynamoDB applied the requests; within a process,
+//     that of the calls. Exceptions: passes, a full line, and a call that takes over the place of one that gives up.
 //   - [Lease.Context] ends no later than the lease, by the wall clock or the monotonic clock, whichever is earlier, even if
 //     no request gets an answer. [context.Cause] tells why.
 //   - If a holder dies, the lock is taken soon after the end of its lease. A process that dies while it waits delays those

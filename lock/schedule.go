@@ -72,9 +72,9 @@ const maxSleep = 2 * time.Hour
 // Cost per interval: each instance sends one read of one unit (two if the time in DynamoDB's answer differs from
 // earlier ones by more than an interval). While it waits, it sends one more every two hours. The instance that runs f
 // sends one write to acquire and one to release, and one more if it had to wait. An instance that waits for the run of
-// another sends one write to enter the line, one to leave it, and looks like [Client.Acquire]. A client without a session
-// sends one more write, which opens it; none with [Fixed]. A session lasts for half a lease without any lock, so a client
-// that only calls Every opens it in each interval.
+// another sends one write to enter the line, one to leave it, and looks of half a read unit each (REFERENCE.md, Waiting). A
+// client without a session sends one more write, which opens it; none with [Fixed]. A session lasts for half a lease without
+// any lock, so a client that only calls Every opens it in each interval.
 func (c *Client) Every(
 	ctx context.Context, target Target, interval time.Duration,
 	f func(ctx context.Context, lease *Lease, at time.Time) error, opts ...Option,

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -78,10 +79,13 @@ func TestGivenUp_TheNextOfTheProcessTakesThePlaceOver(t *testing.T) {
 		ops := w.requests(func() {
 			giveUp()
 			require.Nil(t, <-first)
+			synctest.Wait()
 			giveUpToo()
 			require.Nil(t, <-second)
+			synctest.Wait()
 		})
 		assert.Zero(t, times("UpdateItem", ops), "%v", ops)
+		assert.Equal(t, 2, times("GetItem", ops), "each call that takes the place over reads the row: %v", ops)
 		after, err := c.Inspect(ctx, names(1)[0])
 		require.NoError(t, err)
 		assert.Equal(t, before.Line, after.Line)
