@@ -309,6 +309,10 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 	begun := false
 	defer func() {
 		if !begun {
+			if ctx.Err() != nil { // so that the release passes the lock to the next goroutine of this process
+				list[0].keepPlace(a.place)
+				a.place = nil
+			}
 			ctx, cancel := a.client.clk().Detached(ctx)
 			defer cancel()
 			_ = eachLease(list, func(l *Lease) error { return l.release(ctx) })

@@ -258,3 +258,38 @@ func TestGivenUp_TheNextReadsTheRow(t *testing.T) {
 		w.free(ctx, names(1))
 	})
 }
+
+// A call that has its turn writes its payload. If it gives up meanwhile, the lock goes to the next goroutine of its process.
+func TestGivenUp_WhileItsPayloadIsWritten(t *testing.T) {
+	for _, opts := range [][]lock.Option{{lock.WithData("first")}, {lock.WithData("first"), lock.Fixed(time.Minute)}} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.client(quiet)
+			held, err := w.client(quiet).Acquire(ctx, names(1)[0])
+			require.NoError(t, err)
+			short, giveUp := context.WithCancel(ctx)
+			first := acquireAsync(short, c, names(1)[0], opts...)
+			second := acquireAsync(ctx, c, names(1)[0], opts[1:]...)
+			behind := acquireAsync(ctx, w.client(quiet), names(1)[0])
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "UpdateItem"})
+			require.NoError(t, held.Release(ctx))
+			time.Sleep(time.Duration(len(opts))*time.Second - 500*time.Millisecond) // a Fixed ticket is renewed before
+			giveUp()
+			require.Nil(t, <-first)
+			w.engine.ClearFaults()
+			bounded, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			var got *lock.Lease
+			select {
+			case got = <-second:
+			case <-bounded.Done():
+			}
+			require.NotNil(t, got, "the other process has the lock")
+			require.NoError(t, got.Write(ctx, w.count("n")))
+			require.NoError(t, got.Release(ctx))
+			last := <-behind
+			require.NotNil(t, last)
+			require.NoError(t, last.Release(ctx))
+			w.free(ctx, names(1))
+		})
+	}
+}
