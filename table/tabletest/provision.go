@@ -28,6 +28,9 @@ func createTable(c *call) ([]byte, error) {
 	c.noteTable(name)
 	t := &table{name: name, id: tableID(c.e.ids), created: c.now}
 	var err error
+	if err = checkBilling(in, true); err != nil {
+		return nil, err
+	}
 	if err = t.readSettings(c, true); err != nil {
 		return nil, err
 	}
@@ -96,16 +99,15 @@ func (t *table) readEncryption(in *fields, creating bool) error {
 
 func (t *table) readBilling(c *call, creating bool) error {
 	in := &c.in
-	mode := in.text("BillingMode")
 	p := readThroughput(in)
 	if in.err != nil {
 		return in.err
 	}
 	given := in.has("ProvisionedThroughput")
 	switch {
-	case given && (mode == billOnDemand || !creating && !in.has("BillingMode") && t.onDemand):
-		return parameter("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
-	case mode == billOnDemand:
+	case given && !creating && !in.has("BillingMode") && t.onDemand:
+		return parameter(unitsOnDemand)
+	case in.text("BillingMode") == billOnDemand:
 		if !t.onDemand {
 			t.billedAt = c.now
 		}
@@ -114,16 +116,8 @@ func (t *table) readBilling(c *call, creating bool) error {
 			x.throughput = throughput{}
 		}
 		return nil
-	case !given && creating:
-		return parameter("ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
-	case !given && mode == billProvisioned:
-		return parameter("ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
 	case !given:
 		return nil
-	case p.read > maxUnits:
-		return invalid("Given value %d for ReadCapacityUnits is out of bounds", p.read)
-	case p.write > maxUnits:
-		return invalid("Given value %d for WriteCapacityUnits is out of bounds", p.write)
 	case !creating && !t.onDemand && t.throughput == p && !in.has("GlobalSecondaryIndexUpdates"):
 		return invalid("The provisioned throughput for the table will not change. The requested value equals the current value. "+
 			"Current ReadCapacityUnits provisioned for the table: %d. Requested ReadCapacityUnits: %d. "+
@@ -131,6 +125,30 @@ func (t *table) readBilling(c *call, creating bool) error {
 			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.", t.throughput.read, p.read, t.throughput.write, p.write)
 	}
 	t.onDemand, t.throughput = false, p
+	return nil
+}
+
+const unitsOnDemand = "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
+
+// checkBilling refuses a billing mode and units that no table can have. The service does so before it looks for the table.
+func checkBilling(in *fields, creating bool) error {
+	mode, p := in.text("BillingMode"), readThroughput(in)
+	if in.err != nil {
+		return in.err
+	}
+	given := in.has("ProvisionedThroughput")
+	switch {
+	case given && mode == billOnDemand:
+		return parameter(unitsOnDemand)
+	case !given && creating && mode != billOnDemand:
+		return parameter("ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
+	case !given && mode == billProvisioned:
+		return parameter("ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
+	case p.read > maxUnits:
+		return invalid("Given value %d for ReadCapacityUnits is out of bounds", p.read)
+	case p.write > maxUnits:
+		return invalid("Given value %d for WriteCapacityUnits is out of bounds", p.write)
+	}
 	return nil
 }
 
@@ -233,6 +251,9 @@ func updateTable(c *call) ([]byte, error) {
 		return nil, invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, SSESpecification, " +
 			"ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, " +
 			"WarmThroughput or TableClass is required")
+	}
+	if err := checkBilling(in, false); err != nil {
+		return nil, err
 	}
 	if err := checkIndexUpdates(in); err != nil {
 		return nil, err

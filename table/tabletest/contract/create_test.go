@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/engines"
 )
 
 const invalidParameter = "One or more parameter values were invalid: "
@@ -126,6 +128,23 @@ func TestUpdateTable_RefusesBadRequests(t *testing.T) {
 					return // it takes that, or fails in its own way
 				}
 				tb.exactly(err, "ValidationException", tc.service, tc.local)
+			})
+		})
+	}
+}
+
+// The service refuses units that no table can have before it looks for the table.
+func TestUpdateTable_RefusesImpossibleUnitsOfAMissingTable(t *testing.T) {
+	for _, tc := range []struct{ name, body, service string }{
+		{"reads out of bounds", `"ProvisionedThroughput":{"ReadCapacityUnits":1000000000001,"WriteCapacityUnits":1000000000001}`, "Given value 1000000000001 for ReadCapacityUnits is out of bounds"},
+		{"writes out of bounds", `"ProvisionedThroughput":{"ReadCapacityUnits":1000000000000,"WriteCapacityUnits":1000000000001}`, "Given value 1000000000001 for WriteCapacityUnits is out of bounds"},
+		{"throughput and on demand", `"BillingMode":"PAY_PER_REQUEST","ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}`, invalidParameter + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"},
+		{"provisioned without throughput", `"BillingMode":"PROVISIONED"`, invalidParameter + "ProvisionedThroughput must be specified when BillingMode is PROVISIONED"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			onTable(t, func(tb table) {
+				engines.Only(tb.T, engines.InProcess, "DynamoDB Local looks for the table first")
+				tb.exactly(tb.raw("UpdateTable", `{"TableName":"TABLE-missing",`+tc.body+`}`), "ValidationException", tc.service, "-")
 			})
 		})
 	}
