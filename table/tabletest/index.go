@@ -95,7 +95,7 @@ func (x *index) checkItem(item attr.Item) error {
 			continue
 		}
 		if v.Kind != a.kind {
-			return mismatch(fmt.Sprintf("One or more parameter values were invalid: Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", a.name, a.kind, v.Kind, x.name))
+			return x.typeMismatch(a, v.Kind)
 		}
 		if err := x.checkEmpty(a, v); err != nil {
 			return err
@@ -108,6 +108,10 @@ func (x *index) checkItem(item attr.Item) error {
 		}
 	}
 	return x.checkAggregate(item)
+}
+
+func (x *index) typeMismatch(a keyAttr, actual attr.Kind) error {
+	return mismatch(fmt.Sprintf("One or more parameter values were invalid: Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", a.name, a.kind, actual, x.name))
 }
 
 func (x *index) checkEmpty(a keyAttr, v *attr.Value) error {

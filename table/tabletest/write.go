@@ -223,17 +223,30 @@ func checkItemSize(item attr.Item) error {
 	return nil
 }
 
-// checkTargets refuses updates of the table's key attributes, and paths into key attributes of indexes.
+// checkTargets refuses updates of the table's key attributes, types that the expression itself gives to key attributes of indexes, and
+// paths into key attributes of indexes, in the service's order. It needs no item.
 func (t *table) checkTargets(m mutation) error {
 	for _, p := range m.targets() {
 		if name := p[0].Name; t.keys.has(name) {
 			return parameter("Cannot update attribute %s. This attribute is part of the key", name)
 		}
 	}
-	if u, ok := m.(updating); ok && u.u != nil {
-		return t.checkScalars(u.u)
+	u, ok := m.(updating)
+	if !ok || u.u == nil {
+		return nil
 	}
-	return nil
+	err := t.checkIndexes(func(x *index) error {
+		for _, a := range x.keys.attrs() {
+			if kind := u.u.KindOf(a.name); kind != 0 && kind != a.kind {
+				return x.typeMismatch(a, kind)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return t.checkScalars(u.u)
 }
 
 // checkPut validates an item of a put.

@@ -68,6 +68,29 @@ func TestUpdate_OfAnIndexKeyToAnotherType(t *testing.T) {
 	})
 }
 
+// The service finds a type that the request tells before it looks at paths and at the item, as dynalite's tests have it.
+func TestUpdate_OfAnIndexKeyToAnotherTypeIsRefusedBeforeOtherMistakes(t *testing.T) {
+	const named = "One or more parameter values were invalid: Type mismatch for Index Key gpk Expected: S Actual: N IndexName: gsi"
+	onTable(t, func(tb table) {
+		engines.Only(tb.T, engines.InProcess, "DynamoDB Local looks at paths and at the item first")
+		tb.put("i", document{"s": "x"})
+		for _, update := range []string{
+			"SET e = gpk[1], gpk = sk + :v", // a path into the key of an index
+			"SET lsk.k = s ADD gpk :v",
+			"SET gpk = s + :v", // an operand of another type
+			"SET gpk = absent - :v",
+			"SET gpk = :v, absent.k = :v", // a path that the item does not have
+		} {
+			for _, id := range []string{"i", "new"} {
+				_, err := tb.UpdateItem(tb.ctx(), &dynamodb.UpdateItemInput{
+					TableName: tb.name, Key: key(id), UpdateExpression: &update, ExpressionAttributeValues: values(document{"v": 1}),
+				})
+				tb.exactly(err, "ValidationException", named, "-")
+			}
+		}
+	})
+}
+
 const indexKeyMismatch = "One or more parameter values were invalid: Type mismatch for Index Key"
 
 // An item that was there before the index cannot be updated until its attribute
