@@ -64,12 +64,14 @@ func (a *acquisition) bequeath(left *acquisition) bool {
 	if a.place == nil || e.begun || e.row.Load().Place(e.ticket.ID) < 0 {
 		return false
 	}
-	to := a.place.First()
-	if to == nil || to.Request.fixed != a.fixed || !a.place.Hand(to, grant{left: left}) {
-		return false
+	for to := a.place.First(); to != nil && to.Request.fixed == a.fixed; to = a.place.First() {
+		if a.place.Hand(to, grant{left: left}) {
+			a.place = nil
+			return true
+		}
+		// It has given up meanwhile, too.
 	}
-	a.place = nil
-	return true
+	return false
 }
 
 // inherit takes over the ticket of a call of this process that has given up.

@@ -103,8 +103,8 @@ func waiting() []Mutant {
 		{
 			Name: "fixed-lease-takes-any-place", Part: Waiting, File: "lock/withdraw.go",
 			Breaks: "hands a ticket over to a call that wants a Fixed lease of another length",
-			Old:    `to == nil || to.Request.fixed != a.fixed || `,
-			New:    `to == nil || `,
+			Old:    `to != nil && to.Request.fixed == a.fixed; `,
+			New:    `to != nil; `,
 		},
 		{
 			Name: "taken-over-ticket-is-not-renewed", Part: Waiting, File: "lock/wait.go",
