@@ -103,12 +103,7 @@ func TestGivenUp_TheNextOfTheProcessTakesThePlaceOver(t *testing.T) {
 		var data string
 		require.NoError(t, now.Data.Decode(&data))
 		assert.Equal(t, "third", data)
-		require.NoError(t, got.Write(ctx, w.count("n")))
-		require.NoError(t, got.Release(ctx))
-		last := <-behind
-		require.NotNil(t, last)
-		require.NoError(t, last.Release(ctx))
-		w.free(ctx, names(1))
+		w.goesOn(ctx, got, behind)
 	})
 }
 
@@ -284,12 +279,18 @@ func TestGivenUp_WhileItsPayloadIsWritten(t *testing.T) {
 			case <-bounded.Done():
 			}
 			require.NotNil(t, got, "the other process has the lock")
-			require.NoError(t, got.Write(ctx, w.count("n")))
-			require.NoError(t, got.Release(ctx))
-			last := <-behind
-			require.NotNil(t, last)
-			require.NoError(t, last.Release(ctx))
-			w.free(ctx, names(1))
+			w.goesOn(ctx, got, behind)
 		})
 	}
+}
+
+// goesOn writes under a lease and releases it. Then the one behind it gets the lock, and releases it, too.
+func (w *world) goesOn(ctx context.Context, got *lock.Lease, behind <-chan *lock.Lease) {
+	w.Helper()
+	require.NoError(w, got.Write(ctx, w.count("n")))
+	require.NoError(w, got.Release(ctx))
+	last := <-behind
+	require.NotNil(w, last)
+	require.NoError(w, last.Release(ctx))
+	w.free(ctx, names(1))
 }
