@@ -77,8 +77,10 @@ func schema(name string) table.Schema {
 	}
 }
 
+// eager is a retry policy that does not wait and gives up after n more attempts. A slow machine adds none, since requests have no
+// timeout.
 func eager(n uint64) table.Option {
-	return table.WithRetry(table.Retry{Backoff: func() backoff.BackOff {
+	return table.WithRetry(table.Retry{Timeout: -1, Backoff: func() backoff.BackOff {
 		return backoff.WithMaxRetries(&backoff.ZeroBackOff{}, n)
 	}})
 }
