@@ -79,9 +79,10 @@ type Config struct {
 	OnAtRisk func(atRisk bool)
 
 	// Backoff sets the times between a waiter's looks at the lock's row, which are limited to between 10 ms and a quarter
-	// of Lease. If it returns [backoff.Stop], the wait ends with a [*HeldError]; in an outage in which the holder was not seen,
-	// with the error of the last request. A waiter makes additional looks: when the holder's lease may have ended, and when
-	// it is time to ask the holder. Defaults to nil: the place in the line sets these times.
+	// of Lease. A BackOff is that of github.com/cenkalti/backoff/v4. If it returns [backoff.Stop], the wait ends with a
+	// [*HeldError]; in an outage in which the holder was not seen, with the error of the last request. A waiter makes
+	// additional looks: when the holder's lease may have ended, and when it is time to ask the holder. Defaults to nil: the
+	// place in the line sets these times.
 	Backoff func() backoff.BackOff
 
 	// MaxHold is the option [MaxHold] for all locks that are acquired without it: at least 100 ms. Defaults to 0: no

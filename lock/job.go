@@ -60,10 +60,11 @@ func OnFailed(f func(at time.Time, err error)) Option {
 	})
 }
 
-// RetryFailed repeats a run of [Client.Every] that has failed, for as long as its interval lasts. The backoff sets the time
-// until this instance repeats the run; Stop means not again. Another instance that waits for the lock does not wait for
-// the backoff: it repeats the run at once. Each interval has a backoff of its own. All instances need this option, or none.
-// Defaults to none: the interval counts as failed, and the next run is that of the next interval.
+// RetryFailed repeats a run of [Client.Every] that has failed, for as long as its interval lasts. The backoff, of
+// github.com/cenkalti/backoff/v4, sets the time until this instance repeats the run; Stop means not again. Another instance
+// that waits for the lock does not wait for the backoff: it repeats the run at once. Each interval has a backoff of its own.
+// All instances need this option, or none. Defaults to none: the interval counts as failed, and the next run is that of the
+// next interval.
 func RetryFailed(retries func() backoff.BackOff) Option {
 	return ofEvery("RetryFailed", func(j *job) error {
 		if retries == nil {

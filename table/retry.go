@@ -19,8 +19,9 @@ import (
 // Retry is the policy by which a Table repeats requests. The SDK's own retries are disabled. Nested policies would
 // multiply, and the Table has to know whether a write was sent more than once.
 type Retry struct {
-	// Backoff returns the waiting times of one call. It is a function because a BackOff is not safe for concurrent use.
-	// Defaults to an exponential backoff from 25 ms to 1 s, jittered by half, that gives up after 10 s.
+	// Backoff returns the waiting times of one call, as a BackOff of github.com/cenkalti/backoff/v4. It is a function
+	// because a BackOff is not safe for concurrent use. Defaults to an exponential backoff from 25 ms to 1 s, jittered by
+	// half, that gives up after 10 s.
 	Backoff func() backoff.BackOff
 
 	// Retryable reports whether to repeat a request that failed with err. Defaults to [Retryable].
