@@ -139,7 +139,7 @@ func (c *call) flagSet() *flag.FlagSet {
 	f.SetOutput(io.Discard)
 	f.Usage = func() {}
 	if c.command.locks {
-		f.Var((*besideValue)(&c.beside), "beside", "the lock beside the row with the key `PK SK`, in place of NAME")
+		f.Var((*besideValue)(&c.beside), "beside", "the lock beside the row with the key `PK SK`, as the table has it, in place of NAME")
 	}
 	if c.command.flags != nil {
 		c.command.flags(f, c)

@@ -38,7 +38,7 @@ func (c *call) explain(err error) string {
 	case errors.Is(err, table.ErrDenied):
 		advice = "the credentials lack a permission (docs/reference.md, Permissions, lists those that are needed)"
 	case errors.Is(err, table.ErrNoTable):
-		advice = fmt.Sprintf("no table %s, or not the index that is asked for, in %s: name the table with --table or %s, and check the region", name, where, envTable)
+		advice = fmt.Sprintf("no table %s, or not the index that is asked for, in %s: name the table with --table or %s, and check the region and the credentials", name, where, envTable)
 	case errors.Is(err, table.ErrSchema):
 		advice = fmt.Sprintf("table %[1]s has other keys or indexes than it was described with: name its attributes with --scheme or %[2]sPK, %[2]sSK and %[2]sTYPE (mortise table compares)", name, envKeys)
 	case errors.Is(err, table.ErrUnreachable):

@@ -29,7 +29,8 @@ Which table:
                        keys are those of keys.Scheme, lock those of lock.Config (lock/REFERENCE.md, Settings).
   MORTISE_KEYS_PK=PK   and so on: a member of "keys" of the file. MORTISE_LOCK_LEASE=10s: one of "lock".
   --engine aws         or MORTISE_ENGINE: DynamoDB on AWS, which is the default, with the usual AWS_REGION, AWS_PROFILE, ...
-  --engine URL         another DynamoDB, such as DynamoDB Local
+  --engine URL         another DynamoDB, such as DynamoDB Local (which has other tables for another region or access key,
+                       unless it was started with -sharedDb)
   --engine demo        one in this process, empty, which ends with it
   A flag goes before the environment, and that before the file.
 
