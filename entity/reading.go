@@ -202,7 +202,7 @@ func newReading(opts []ReadOption, allowed option) (r reading, err error) {
 		}
 	}
 	if odd := r.given &^ allowed; odd != 0 {
-		return r, fmt.Errorf("%w: %s means nothing here", ErrInvalid, odd)
+		return r, fmt.Errorf("%w: options that do not apply to this call: %s", ErrInvalid, odd)
 	}
 	if r.prefix != nil && (r.lo != nil || r.hi != nil) {
 		return r, fmt.Errorf("%w: Prefix goes with neither From nor Until", ErrInvalid)

@@ -160,10 +160,10 @@ func TestPrefix_RefusesWhatCannotBe(t *testing.T) {
 		}
 		for _, err := range words.Scan(t.Context(), entity.Prefix("text", "a")) {
 			require.ErrorIs(t, err, entity.ErrInvalid)
-			require.ErrorContains(t, err, "Prefix means nothing here")
+			require.ErrorContains(t, err, "options that do not apply to this call: Prefix")
 		}
 		_, err := words.Get(t.Context(), Word{ID: "1"}, entity.Prefix("text", "a"))
-		require.ErrorContains(t, err, "Prefix means nothing here")
+		require.ErrorContains(t, err, "options that do not apply to this call: Prefix")
 		assert.Empty(t, f.faults.Sent())
 	})
 }
