@@ -128,7 +128,8 @@ func (e *core) batchGet(ctx context.Context, list, rows reflect.Value, opts []Re
 // without a valid key, are refused with [ErrInvalid] before any request.
 //
 // It sends single puts, up to 8 at a time. DynamoDB's BatchWriteItem costs as many units and has no conditions, so it
-// would overwrite newer versions and rows of other types. To import into an empty table use [table.Table.BatchWrite].
+// would overwrite newer versions and rows of other types. To import into an empty table use [table.Table.BatchWrite] with
+// table.Put(e.PutOp(o).Item()), unless T has unique values.
 //
 // Cost: that of Put for each value.
 func (e *Entity[T]) PutAll(ctx context.Context, list []T) ([]T, error) {

@@ -105,7 +105,8 @@ func SkipUnknown() Sink {
 }
 
 // Collect reads an item collection, that is, all rows of one partition key, with a consistent query. Each row goes to
-// the first sink that takes it, in the order of the sort keys. Expired rows of an entity are left out.
+// the first sink that takes it, in the order of the sort keys. Expired rows of an entity are left out. pk is the key as
+// the table has it, with the scheme's prefix: that of [Entity.Key].
 //
 // These errors end the collection; the sinks keep the rows before it:
 //

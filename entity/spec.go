@@ -18,7 +18,7 @@ type Spec[T any] struct {
 
 	// Match distinguishes the entity's rows from rows of other types whose keys have the same form, in tables that
 	// another program designed. A row without a type attribute belongs to the entity if its key fits PK and SK and
-	// Match holds. A row with the Type of an entity belongs to that entity, whatever Match tells. A write that would
+	// Match holds. A row with the Type of an entity belongs to that entity, whether Match holds or not. A write that would
 	// create a row that does not match is refused with [ErrMatch]. See REFERENCE.md, Rows of other programs. Defaults to
 	// the zero Match, which always holds.
 	Match Match
@@ -68,7 +68,7 @@ type Spec[T any] struct {
 	//
 	// A function gets a copy of the row, which it may change and return. It must return the same for the same row. It
 	// must not change keys, unique values, type, version, TTL and the attributes that Match names, nor give a row a unique
-	// value that it had not. Indexes contain a row under its old keys until it is written.
+	// value that it did not have. Indexes contain a row under its old keys until it is written.
 	Upgrades []func(table.Item) (table.Item, error)
 
 	// Schema names the attribute of the schema number. Set it without Upgrades to refuse rows of later schemas.

@@ -35,7 +35,7 @@ func (l *Lease) Guard() table.Op {
 //
 // An error that matches [ErrLost] or [ErrReleased] means that nothing was written. For any other error, [table.MayBeApplied]
 // reports whether the operations may have been applied: no answer came, or ctx ended meanwhile. An operation on the lock's own
-// row is refused before anything is sent, and so is a call without operations ([ErrInvalid]).
+// row, such as [Lease.Guard], is refused before anything is sent, and so is a call without operations ([ErrInvalid]).
 //
 // Cost: twice the write units of the operations, and two for the guard.
 func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {

@@ -18,7 +18,7 @@ import (
 type Source struct{ kind, partition string }
 
 // In selects the locks of one item collection, held or not. partition is the partition key of the rows that the locks
-// belong to, or that of a lock with a name.
+// belong to, or that of a lock with a name, as the table has it: with the scheme's prefix.
 //
 // Cost: half a read unit per 4 KB of lock rows, at least one request.
 func In(partition string) Source { return Source{kind: "partition", partition: partition} }

@@ -84,7 +84,7 @@ func (t *Table) TransactGet(ctx context.Context, list []keys.Key) ([]Item, error
 // are decimal text; binary keys cannot be queried.
 type Query struct {
 	Index      string     // defaults to "": the table itself
-	PK         string     // value of the partition key
+	PK         string     // value of the partition key, with the scheme's prefix
 	SK         keys.Range // of sort keys, half open; the zero Range is all, and {Lo: x, Hi: x + "\x00"} is x alone
 	Filter     Cond       // on other attributes, which the index holds; the items that it drops cost as much
 	Descending bool
@@ -256,7 +256,7 @@ func checkRead(s Schema, index string, consistent bool, limit, pageSize int, sta
 	case !ok:
 		return fmt.Errorf("%w: the schema has no index %q", ErrInvalid, index)
 	case consistent && !x.Local:
-		return fmt.Errorf("%w: Consistent: index %q is global and cannot be read so", ErrInvalid, index)
+		return fmt.Errorf("%w: Consistent: index %q is global and has no consistent reads", ErrInvalid, index)
 	}
 	for name, av := range start {
 		if kind := s.keyType(x, name); kind != "" && attrvalue.Kind(av) != string(kind) {
