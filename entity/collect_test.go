@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // Parcel and Stop share item collections.
@@ -80,6 +81,24 @@ func TestCollectQuery_ReadsARange(t *testing.T) {
 		}
 		assert.ErrorIs(t, entity.CollectQuery(ctx, f.Table, table.Query{PK: pk, SK: keys.Range{Lo: "b", Hi: "a"}}, entity.SkipUnknown()), entity.ErrInvalid)
 	})
+}
+
+// An index on the type attribute cannot be named in a specification. CollectQuery reads it.
+func TestCollectQuery_ReadsAnIndexOnTheType(t *testing.T) {
+	ctx := t.Context()
+	scheme := keys.Scheme{}.WithDefaults()
+	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{
+		Name: "app", Indexes: []table.Index{{Name: "by-type", PK: scheme.Type, SK: scheme.SK}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, tbl.Ensure(ctx))
+	customers := define(t, tbl, entity.Spec[Customer]{Type: "Customer", PK: "CUSTOMER#{id}", SK: "CUSTOMER"})
+	purchases := define(t, tbl, entity.Spec[Purchase]{Type: "Purchase", PK: "CUSTOMER#{customer}", SK: "PURCHASE#{at:time-s}"})
+	bought := Purchase{Customer: "1", At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	require.NoError(t, tbl.Write(ctx, customers.CreateOp(Customer{ID: "1"}), purchases.CreateOp(bought)))
+	var got []Purchase
+	require.NoError(t, entity.CollectQuery(ctx, tbl, table.Query{Index: "by-type", PK: "Purchase"}, entity.Into(purchases, &got)))
+	assert.Equal(t, []Purchase{bought}, got)
 }
 
 // Customer and Purchase share item collections, in the table and in an index.

@@ -376,7 +376,11 @@ func (c *compiler) indexKey(where, index, attr string, kind table.AttributeType,
 		}
 		return keyPlan{attr: attr, natural: f}
 	}
+	s := c.plan.scheme
 	switch {
+	case attr == s.Type || attr == s.TTL || attr == s.Version:
+		c.problem("%s: attribute %q is the scheme's: leave the index out, and read it with CollectQuery", where, attr)
+		return keyPlan{attr: attr}
 	case text == "":
 		c.problem("%s: attribute %q is a key of index %q, of type %s: no field of %s is that attribute%s, and there is no template to make it of",
 			where, attr, index, kind, c.goType, c.nearly(attr))
@@ -387,10 +391,6 @@ func (c *compiler) indexKey(where, index, attr string, kind table.AttributeType,
 	}
 	k := c.key(where, attr, text, compile)
 	c.settle(&k)
-	s := c.plan.scheme
-	if attr == s.Type || attr == s.TTL || attr == s.Version {
-		c.problem("%s: attribute %q is the scheme's", where, attr)
-	}
 	for _, x := range c.plan.indexes {
 		if x.pk.attr == attr || x.sk.attr == attr {
 			c.problem("%s: attribute %q is a key of index %q too: this entity can be in one of them", where, attr, x.name)

@@ -126,6 +126,7 @@ func TestDefine_RefusesWhatCannotBe(t *testing.T) {
 		}, "can be in one of them"},
 		"an index of numbers":      {func(s *entity.Spec[row]) { s.Indexes = []entity.Index[row]{{Name: "number", PK: "{id}"}} }, "strings"},
 		"an index on the type":     {func(s *entity.Spec[row]) { s.Indexes = []entity.Index[row]{{Name: "by-type", PK: "{id}", SK: "{id}"}} }, "is the scheme's"},
+		"the same, by its name":    {func(s *entity.Spec[row]) { s.Indexes = []entity.Index[row]{{Name: "by-type", SK: "{id}"}} }, "is the scheme's: leave the index out, and read it with CollectQuery"},
 		"a key that is write only": {func(s *entity.Spec[row]) { s.SK = "ROW#{text}" }, "no UnmarshalText"},
 		"a shard of a hidden one":  {func(s *entity.Spec[row]) { s.PK = "ROW#{text:shard16}" }, "read back from a shard"},
 	} {
