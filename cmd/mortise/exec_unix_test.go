@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,6 +148,23 @@ func (p *process) dies() {
 	}
 }
 
+// left is the line about a place whose release got no answer in time, as can be on a slow machine.
+var left = regexp.MustCompile("(?m)^mortise exec: the place in the line could not be given up: .*\n")
+
+// ends starts the program and returns how it has ended. It starts it again where DynamoDB did not answer within --wait, and leaves out
+// the line of a late answer to its leaving the line: a slow machine can do both.
+func (b *bench) ends(flags, script string) (code int, stderr string) {
+	b.Helper()
+	for {
+		p := b.start(flags, script)
+		code, _ = p.wait()
+		stderr = left.ReplaceAllString(p.stderr.String(), "")
+		if code != exitExec || !strings.Contains(stderr, context.DeadlineExceeded.Error()) {
+			return code, stderr
+		}
+	}
+}
+
 // force takes the lock away from its holder.
 func (b *bench) force(target lock.Target) {
 	b.Helper()
@@ -197,21 +215,20 @@ func TestExec_ExitCodes(t *testing.T) {
 			{"a", "kill -9 $$", 128 + 9, ""},
 			{"a", "kill -TERM $$", 128 + 15, ""},
 			{"held --wait 0", "exit 0", exitNotAcquired, "held was not acquired: lock is held by \"rival\""},
-			{"held --wait 2s", "exit 0", exitNotAcquired, "held was not acquired: lock is held by \"rival\""}, // long enough for the first answer
+			{"held --wait 2s", "exit 0", exitNotAcquired, "held was not acquired: lock is held by \"rival\""},
 			{"a --table none", "exit 0", exitExec, "no table none"},
 			{"a --wait -1s", "exit 0", exitExec, "want a duration"},
 			{"a --lease 10ms", "exit 0", exitExec, "--lease"},
 			{"a --lease 2s --grace 2s", "exit 0", exitExec, "--grace 2s: want 200ms to 1s with a lease of 2s"},
 			{"a b", "exit 0", exitExec, `unexpected argument "b"`},
 		} {
-			p := b.start(tt.flags, tt.script)
-			code, _ := p.wait()
+			code, stderr := b.ends(tt.flags, tt.script)
 			assert.Equal(b, tt.code, code, "%s %s", tt.flags, tt.script)
 			if tt.stderr == "" {
-				assert.Empty(b, p.stderr.String())
+				assert.Empty(b, stderr)
 			}
-			assert.Contains(b, p.stderr.String(), tt.stderr, tt.flags)
-			assert.LessOrEqual(b, strings.Count(p.stderr.String(), "\n"), 1, "one line")
+			assert.Contains(b, stderr, tt.stderr, tt.flags)
+			assert.LessOrEqual(b, strings.Count(stderr, "\n"), 1, "one line")
 		}
 		require.NoError(b, held.Release(b.Context()))
 		assert.Equal(b, exitNoCommand, b.run("exec a -- ./no-such-command").code)
@@ -277,19 +294,22 @@ func TestExec_WithoutAnAnswer(t *testing.T) {
 // Signals end the waiting, and the place in the line with it (consul #4439).
 func TestExec_ASignalEndsTheWaiting(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
-		held := b.acquire(report)
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1} {
-			p := b.start("report", "echo started")
-			b.waits(report, 2)
+			name := fmt.Sprint("report", int(sig))
+			held := b.acquire(lock.Name(name))
+			p := b.start(name, "echo started")
+			b.waits(lock.Name(name), 2)
 			p.signal(syscall.SIGWINCH) // ends no program
 			p.signal(sig)
 			code, rest := p.wait()
 			assert.Equal(b, 128+int(sig), code)
 			assert.Empty(b, rest)
 			assert.Contains(b, p.stderr.String(), sig.String())
-			b.waits(report, 1)
+			if !left.MatchString(p.stderr.String()) { // the answer to its leaving the line was not late, as it can be on a slow machine
+				b.waits(lock.Name(name), 1)
+			}
+			require.NoError(b, held.Release(b.Context()))
 		}
-		require.NoError(b, held.Release(b.Context()))
 	})
 }
 
@@ -456,8 +476,16 @@ func TestExec_WithoutAReaderOfItsMessages(t *testing.T) {
 // This program is stopped for longer than its lease: its command is dead before another holds the lock.
 func TestExec_StoppedHolderLeavesNothing(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
-		p := b.start("report --lease 2s", `trap '' TERM; exec 9>$LIFE; echo up; while :; do sleep 1; done`)
-		require.Equal(b, "up", p.line())
+		var p *process
+		for lease := 2 * time.Second; ; lease *= 2 {
+			p = b.start(fmt.Sprint("report --lease ", lease), `trap '' TERM; exec 9>$LIFE; echo up; while :; do sleep 1; done`)
+			if text, err := p.stdout.ReadString('\n'); err == nil {
+				require.Equal(b, "up\n", text)
+				break
+			}
+			code, _ := p.wait() // on a slow machine, the lease is over before the command begins
+			require.NotZero(b, code)
+		}
 		p.signal(syscall.SIGSTOP)
 		time.Sleep(2 * time.Second) // as long as clocks may differ: no process has to be punctual to less
 		require.NoError(b, b.acquire(report).Release(b.Context()))
@@ -551,10 +579,9 @@ func TestExec_Permits(t *testing.T) {
 		require.Equal(b, "up", first.line())
 		require.Equal(b, "up", second.line())
 		for wait, code := range map[string]int{"--permits 2 --wait 0s": exitNotAcquired, "--permits 3": exitExec, "--permits 1": exitExec, "--permits x": exitExec, "": exitExec} {
-			p := b.start("report "+wait, "echo up")
-			got, _ := p.wait()
+			got, stderr := b.ends("report "+wait, "echo up")
 			assert.Equal(b, code, got, wait)
-			assert.NotEmpty(b, p.stderr.String())
+			assert.NotEmpty(b, stderr)
 		}
 		shown := asJSON[lockDocument](b.T, b.run("show report --json"))
 		require.Equal(b, []int{2, 2, 2}, []int{shown.Permits, shown.Holders, len(shown.Line)})
