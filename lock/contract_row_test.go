@@ -218,7 +218,9 @@ func TestRow_MalformedOneIsRefused(t *testing.T) {
 			if tc.want != lock.ErrNotLock { //nolint:errorlint // the case's own
 				got["ttl"] = item["ttl"] // a ticket may have been entered, and taken out again
 			}
-			require.True(p, attrvalue.SameItem(item, got), "%s: %v", tc.name, got)
+			shown, err := table.ItemToJSON(got)
+			require.NoError(p, err)
+			require.True(p, attrvalue.SameItem(item, got), "%s: %s", tc.name, shown)
 		}
 		testkit.Check(p, "B3, one thing wrong at a time", testkit.AtLeast(len(cases), "malformed rows refused, none granted", 60),
 			testkit.AtMost(most, "requests at most", 2))
