@@ -51,7 +51,8 @@ func newWorld(t *testing.T, schema table.Schema, connect func(optFns ...func(*dy
 	t.Helper()
 	w := &world{T: t, connect: connect, schema: schema, watch: &watcher{last: map[string]position{}}}
 	var err error
-	w.table, err = table.Open(connect(), schema)
+	// Its requests have no timeout: one that is sent again would be applied twice, and some of them count.
+	w.table, err = table.Open(connect(), schema, table.WithRetry(table.Retry{Timeout: -1}))
 	require.NoError(t, err)
 	require.NoError(t, w.table.Ensure(t.Context()))
 	return w
