@@ -51,8 +51,8 @@
 //   - [Lease.Context] ends no later than the lease, by the wall clock or the monotonic clock, whichever is earlier, even if
 //     no request gets an answer. [context.Cause] tells why.
 //   - If a holder dies, the lock is taken soon after the end of its lease. A process that dies while it waits delays those
-//     behind it once: by up to one lease, and by two for each [Fixed] lease that it had asked for. ([Shared] describes an exception
-//     for readers behind a writer with a Fixed lease.)
+//     behind it once: by up to one lease (its own, or that of a holder that has died too), and by two for each [Fixed] lease
+//     that it had asked for. ([Shared] describes an exception for readers behind a writer with a Fixed lease.)
 //   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves behind a lock or a place that it
 //     has reported as given up. A request that arrives late can leave a ticket that nobody uses. If its
 //     process lives, that ticket is removed at most one and a half leases after it is first and somebody waits. It can take

@@ -7,7 +7,8 @@ import (
 )
 
 // Progress is the progress of a backfill. Counts include earlier attempts of the same run, except for Conflicts, Rate
-// and the units.
+// and the units. Unless [Backfill.Exact] is set, Changed can lack items that an attempt wrote after its last checkpoint:
+// the next attempt counts them only if it writes them again.
 type Progress struct {
 	Migration string
 	Step      string
