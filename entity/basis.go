@@ -95,21 +95,46 @@ func nothing(attr string, v reflect.Value) expectation {
 	return x
 }
 
-// identified reports whether version and creation time together identify the row that was read. Whole seconds are too coarse.
+// versioned reports whether a version guards the row, and not its attributes.
+func (from *basis) versioned(p *plan) bool { return from.guarded && p.version.of(from.row).Int() > 0 }
+
+// identified reports whether version and creation time together identify the row that was read. Whole seconds are too coarse,
+// and a row that is older than the field has no creation time.
 func (from *basis) identified(p *plan) bool {
-	return from.guarded && from.item != nil && p.created != nil && p.created.seconds == nil &&
-		p.version.of(from.row).Int() > 0
+	return from.versioned(p) && p.created != nil && p.created.seconds == nil && from.item[p.created.attr] != nil
 }
 
 // all returns the fields to compare to find any change of the row: Created if that suffices, else all that u does not supply.
+// Created and Updated count only in a row with a version, since the other programs that wrote a row without one do not maintain them.
 func (from *basis) all(p *plan, u *update) []*field {
-	switch {
-	case from.identified(p):
+	if from.identified(p) {
 		return []*field{p.created}
-	case u == nil:
-		return p.kept()
 	}
-	return slices.DeleteFunc(p.kept(), u.supplies)
+	list := p.kept()
+	for _, f := range []*field{p.created, p.updated} {
+		if f != nil && from.versioned(p) {
+			list = append(list, f)
+		}
+	}
+	if u == nil {
+		return list
+	}
+	return slices.DeleteFunc(list, u.supplies)
+}
+
+// asRead returns the expectations that a row of an older schema is the one that was read: its time of creation if that identifies it,
+// and otherwise all of its attributes, since only the upgrades know on which of them a field depends.
+func (from *basis) asRead(p *plan) []expectation {
+	list := []expectation{{attr: p.schema, want: from.item[p.schema]}}
+	if from.identified(p) {
+		return append(list, expectation{attr: p.created.attr, want: from.item[p.created.attr]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(from.item)) {
+		if name != p.scheme.PK && name != p.scheme.SK && name != p.schema {
+			list = append(list, expectation{attr: name, want: from.item[name]})
+		}
+	}
+	return list
 }
 
 // attrOf returns the attribute that stores a field, or "" if none does. It must not be called for the version.
@@ -233,10 +258,7 @@ func (e *core) consequences(from *basis, u *update, s settlement) (c consequence
 		}
 	}
 	if old {
-		if err := e.applied(from, u, &c); err != nil {
-			return c, err
-		}
-		return c, e.renew(from, u, &c)
+		c.seen = also(c.seen, from.asRead(p)...)
 	}
 	for _, f := range depends.list {
 		x, err := from.expect(p, f)
@@ -245,15 +267,23 @@ func (e *core) consequences(from *basis, u *update, s settlement) (c consequence
 		}
 		c.seen = also(c.seen, x)
 	}
-	return c, nil
+	if !old {
+		return c, nil
+	}
+	if err := e.applied(from, u, &c); err != nil {
+		return c, err
+	}
+	return c, e.renew(from, u, &c)
 }
 
-// also adds an expectation unless the list has one for the attribute. Several fields can share an attribute, their home.
-func also(list []expectation, x expectation) []expectation {
-	if slices.ContainsFunc(list, func(have expectation) bool { return have.attr == x.attr }) {
-		return list
+// also adds the expectations for whose attributes the list has none. Several fields can share an attribute, their home.
+func also(list []expectation, more ...expectation) []expectation {
+	for _, x := range more {
+		if !slices.ContainsFunc(list, func(have expectation) bool { return have.attr == x.attr }) {
+			list = append(list, x)
+		}
 	}
-	return append(list, x)
+	return list
 }
 
 // applied sets c.after to the row after the update, unless it is set already.
@@ -272,8 +302,8 @@ func (e *core) applied(from *basis, u *update, c *consequences) error {
 	return nil
 }
 
-// renew adds the changes that bring a row of an older schema to the current one. If no version identifies the row, it also
-// requires that no attribute has changed, since an upgrade may have looked at any of them.
+// renew adds the changes that bring a row of an older schema to the current one. Unless the row is identified, it also requires that
+// the attributes that are new to the row are still missing. asRead has the others.
 func (e *core) renew(from *basis, u *update, c *consequences) error {
 	p := e.plan
 	up, err := p.upgraded(from.item)
@@ -290,22 +320,17 @@ func (e *core) renew(from *basis, u *update, c *consequences) error {
 	for i := range c.changes {
 		taken[c.changes[i].Target()] = true
 	}
-	c.seen = append(c.seen, expectation{attr: p.schema, want: from.item[p.schema]})
-	whole := !from.guarded || e.byAttributes(from)
 	for _, name := range slices.Sorted(maps.Keys(from.item)) {
 		if up[name] == nil && !taken[name] {
 			c.changes = append(c.changes, table.Attr(name).Remove())
-		}
-		if whole && name != p.scheme.PK && name != p.scheme.SK && name != p.schema {
-			c.seen = append(c.seen, expectation{attr: name, want: from.item[name]})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(up)) {
 		if !taken[name] && !attrvalue.Same(from.item[name], up[name]) {
 			c.changes = append(c.changes, table.Attr(name).Set(up[name]))
 		}
-		if whole && from.item[name] == nil && name != p.schema {
-			c.seen = append(c.seen, expectation{attr: name})
+		if from.item[name] == nil && !from.identified(p) {
+			c.seen = also(c.seen, expectation{attr: name})
 		}
 	}
 	// The stored number, list or set is still that of the old schema, so write the result instead of changing it in place.

@@ -22,7 +22,7 @@ import (
 // [errors.Is] and [errors.As] find it. If f changes a field of the key, or one that the entity maintains, Modify returns
 // [ErrInvalid].
 //
-// The write requires that the row is the one that f saw. Its version and, if T has one, its time of creation identify
+// The write requires that the row is the one that f saw. Its version and, if it has one, its time of creation identify
 // it. Without them, or if the row has no version yet, all of T's attributes do. Attributes that T does not have
 // survive.
 //

@@ -420,3 +420,30 @@ func TestErrors_NameTheirPackageOnce(t *testing.T) {
 		assert.EqualError(t, err, want)
 	}
 }
+
+// The time of creation does not identify a row that has none, since its program did not know that field.
+func TestModify_ARowOlderThanCreatedThatCameBack(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		ctx := t.Context()
+		stamped := define(t, f.Table, entity.Spec[Dated]{
+			Type: "Dated", PK: "STAMPED#{id}", SK: "STAMPED", Version: "version", Created: "created",
+		})
+		key := stamped.Key(Dated{ID: "1"})
+		put := func(note string) {
+			item := f.KeyItem(key)
+			item["_v"], item["note"] = &types.AttributeValueMemberN{Value: "1"}, &types.AttributeValueMemberS{Value: note}
+			require.NoError(t, f.raw.Write(ctx, table.Put(item)))
+		}
+		put("a")
+		f.faults.Before(func(op string) {
+			if op == "UpdateItem" {
+				f.faults.Before(nil)
+				put("b")
+			}
+		})
+		s, err := stamped.Modify(ctx, Dated{ID: "1"}, func(s *Dated) error { s.Note += "!"; return nil })
+		require.NoError(t, err)
+		assert.Equal(t, "b!", s.Note)
+	})
+}

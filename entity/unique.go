@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -361,12 +360,6 @@ func (e *core) orphaned(ctx context.Context, sentinel, owner keys.Key) (still ta
 		}
 	}
 	seen, err := e.expectations(&basis{row: row, item: item, guarded: p.version != nil})
-	if p.outdated(item) { // only its upgrades know which attributes the value depends on
-		seen = nil
-		for _, name := range slices.Sorted(maps.Keys(item)) {
-			seen = append(seen, expectation{attr: name, want: item[name]})
-		}
-	}
 	conds := []table.Cond{table.Attr(p.scheme.PK).Exists()}
 	if p.version != nil {
 		conds = append(conds, p.hasVersion(e.versionOf(row)))

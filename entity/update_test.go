@@ -252,3 +252,34 @@ func TestUpdate_IndexKeysDoNotTakeAFieldFromAShard(t *testing.T) {
 		}
 	})
 }
+
+type Dated struct {
+	ID      string    `dynamo:"id"`
+	Email   string    `dynamo:"email,omitempty"`
+	Note    string    `dynamo:"note,omitempty"`
+	Version int64     `dynamo:"version"`
+	Created time.Time `dynamo:"created,omitempty"`
+}
+
+// A caller whose value lacks the time of creation has not the whole row.
+func TestUpdate_CreatedIsThatOfTheRow(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		ctx := t.Context()
+		cut := f.clock.now().Add(-time.Hour)
+		stamped := define(t, f.Table, entity.Spec[Dated]{
+			Type: "Dated", PK: "STAMPED#{id}", SK: "STAMPED", Version: "version", Created: "created",
+			Indexes: []entity.Index[Dated]{{Name: "gsi1", PK: "NEW", SK: "{id}", When: func(s Dated) bool { return s.Created.After(cut) }}},
+			Unique:  []entity.Unique[Dated]{{Name: "email", Key: "{email}"}},
+		})
+		s, err := stamped.Create(ctx, Dated{ID: "1", Email: "a"})
+		require.NoError(t, err)
+		u, err := stamped.Update(ctx, Dated{ID: "1", Email: "a", Version: 1}, entity.Set("email", "b"))
+		require.NoError(t, err)
+		assert.Equal(t, s.Created, u.Created)
+		assert.NotEmpty(t, text(f.row(t, stamped.Key(s)), "g1pk"))
+		u, err = stamped.Update(ctx, Dated{ID: "1", Email: "b", Version: 2}, entity.Set("note", "b"))
+		require.NoError(t, err)
+		assert.NotEmpty(t, text(f.row(t, stamped.Key(s)), "g1pk"))
+	})
+}

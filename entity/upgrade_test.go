@@ -360,3 +360,104 @@ func TestUpgrade_ThatFails(t *testing.T) {
 		require.ErrorContains(t, err, c.want, name)
 	}
 }
+
+// An older program deletes the row and creates it again, between the read and the write. The version is the same.
+func TestUpgrade_AnOldRowThatCameBackIsNotTakenForTheOneRead(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		articles := define(t, f.Table, articleSpec())
+		ctx := t.Context()
+		key := articles.Key(Article{ID: "1"})
+		put := func(name, price string) {
+			old := oldArticle(f.KeyItem(key), 0, 1)
+			old["name"], old["price"] = &types.AttributeValueMemberS{Value: name}, &types.AttributeValueMemberN{Value: price}
+			require.NoError(t, f.raw.Write(ctx, table.Put(old)))
+		}
+		for name, write := range map[string]func() (Article, error){
+			"modify": func() (Article, error) {
+				return articles.Modify(ctx, Article{ID: "1"}, func(a *Article) error { a.Cents++; return nil })
+			},
+			"update": func() (Article, error) {
+				return articles.AnyVersion().Update(ctx, Article{ID: "1"}, entity.Add("cents", 1))
+			},
+			"update of a unique value": func() (Article, error) {
+				return articles.AnyVersion().Update(ctx, Article{ID: "1"}, entity.Set("email", "e"), entity.Add("cents", 1))
+			},
+		} {
+			put("Ann Smith", "7")
+			f.faults.Before(func(op string) {
+				if op == "GetItem" {
+					f.faults.Before(func(op string) {
+						f.faults.Before(nil)
+						put("Bob Jones", "9")
+					})
+				}
+			})
+			a, err := write()
+			require.NoError(t, err, name)
+			assert.EqualValues(t, 901, a.Cents, name)
+			assert.Equal(t, "Bob", a.First, name)
+			row := f.row(t, key)
+			assert.Equal(t, "shop/LAST#Jones", text(row, "g1pk"), name)
+			assert.Equal(t, "Bob", text(row, "first"), name)
+		}
+	})
+}
+
+// Renamed was a row with the attribute mail (schema 0), which is now email.
+type Renamed struct {
+	ID      string `dynamo:"id"`
+	Email   string `dynamo:"email,omitempty"`
+	Version int64  `dynamo:"version"`
+}
+
+type renamedBefore struct {
+	ID      string `dynamo:"id"`
+	Email   string `dynamo:"mail,omitempty"`
+	Version int64  `dynamo:"version"`
+}
+
+func TestUpgrade_SentinelsOfAnOldRowThatCameBackStayRight(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		ctx := t.Context()
+		before := define(t, f.raw, entity.Spec[renamedBefore]{
+			Type: "Renamed", PK: "RENAMED#{id}", SK: "RENAMED", Version: "version",
+			Unique: []entity.Unique[renamedBefore]{{Name: "email", Key: "{Email}"}},
+		})
+		now := define(t, f.Table, entity.Spec[Renamed]{
+			Type: "Renamed", PK: "RENAMED#{id}", SK: "RENAMED", Version: "version",
+			Unique: []entity.Unique[Renamed]{{Name: "email", Key: "{Email}"}},
+			Upgrades: []func(table.Item) (table.Item, error){func(item table.Item) (table.Item, error) {
+				item["email"] = item["mail"]
+				delete(item, "mail")
+				return item, nil
+			}},
+		})
+		for name, write := range map[string]func() error{
+			"put":    func() error { return second(now.Put(ctx, Renamed{ID: "1", Email: "a", Version: 1})) },
+			"delete": func() error { return now.AnyVersion().Delete(ctx, Renamed{ID: "1"}) },
+		} {
+			first, err := before.Create(ctx, renamedBefore{ID: "1", Email: "a"})
+			require.NoError(t, err)
+			f.faults.Before(func(op string) {
+				if op == "GetItem" {
+					f.faults.Before(func(string) {
+						f.faults.Before(nil)
+						require.NoError(t, before.Delete(ctx, first))
+						_, err := before.Create(ctx, renamedBefore{ID: "1", Email: "b"})
+						require.NoError(t, err)
+					})
+				}
+			})
+			if err = write(); name == "put" {
+				require.ErrorIs(t, err, entity.ErrStale)
+				require.Len(t, f.sentinels(t), 1)
+				require.NoError(t, now.AnyVersion().Delete(ctx, Renamed{ID: "1"}))
+			} else {
+				require.NoError(t, err)
+			}
+			assert.Empty(t, f.sentinels(t), name)
+		}
+	})
+}

@@ -280,7 +280,7 @@ func (e *core) decided(err error, version int64) error {
 }
 
 // expectations returns the expectations of a put or delete: on the fields from which sentinels are made and, if no version
-// identifies the row, on all of T's fields.
+// identifies the row, on all of T's fields. In a row of an older schema, sentinels can depend on any attribute.
 func (e *core) expectations(from *basis) (list []expectation, err error) {
 	var fields fieldSet
 	if err := from.dependsUnique(e.plan, &fields); err != nil {
@@ -291,6 +291,9 @@ func (e *core) expectations(from *basis) (list []expectation, err error) {
 		if list, err = e.nameless(from, nil); err != nil {
 			return nil, err
 		}
+	}
+	if len(e.plan.uniques) > 0 && from.item != nil && e.plan.outdated(from.item) {
+		list = also(list, from.asRead(e.plan)...)
 	}
 	for _, f := range fields.list {
 		x, err := from.expect(e.plan, f)
