@@ -122,12 +122,19 @@ func (from *basis) all(p *plan, u *update) []*field {
 	return slices.DeleteFunc(list, u.supplies)
 }
 
+// maxCompared bounds how many attributes a condition compares: DynamoDB takes 300 operators, and the row's other conditions need some.
+const maxCompared = 100
+
 // asRead returns the expectations that a row of an older schema is the one that was read: its time of creation if that identifies it,
-// and otherwise all of its attributes, since only the upgrades know on which of them a field depends.
+// and otherwise all of its attributes, since only the upgrades know on which of them a field depends. The version has to do for a row
+// with too many attributes for a condition.
 func (from *basis) asRead(p *plan) []expectation {
 	list := []expectation{{attr: p.schema, want: from.item[p.schema]}}
 	if from.identified(p) {
 		return append(list, expectation{attr: p.created.attr, want: from.item[p.created.attr]})
+	}
+	if len(from.item) > maxCompared && from.versioned(p) {
+		return list
 	}
 	for _, name := range slices.Sorted(maps.Keys(from.item)) {
 		if name != p.scheme.PK && name != p.scheme.SK && name != p.schema {

@@ -404,6 +404,31 @@ func TestUpgrade_AnOldRowThatCameBackIsNotTakenForTheOneRead(t *testing.T) {
 	})
 }
 
+// A condition cannot compare all attributes of a wide row.
+func TestUpgrade_AWideRowIsIdentifiedByItsVersion(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		articles := define(t, f.Table, articleSpec())
+		ctx := t.Context()
+		for _, width := range []int{60, 90, 100, 101, 400} {
+			id := strconv.Itoa(width)
+			old := oldArticle(f.KeyItem(articles.Key(Article{ID: id})), 0, 1)
+			for len(old) < width {
+				old["more"+strconv.Itoa(len(old))] = &types.AttributeValueMemberS{Value: "kept"}
+			}
+			require.NoError(t, f.raw.Write(ctx, table.Put(old)))
+			a, err := articles.Modify(ctx, Article{ID: id}, func(a *Article) error { a.Cents++; a.Email = id; return nil })
+			require.NoError(t, err, width)
+			assert.EqualValues(t, 701, a.Cents, width)
+			_, err = articles.Put(ctx, a)
+			require.NoError(t, err, width)
+
+			require.NoError(t, f.raw.Write(ctx, table.Put(old)))
+			require.NoError(t, articles.AnyVersion().Delete(ctx, Article{ID: id}), width)
+		}
+	})
+}
+
 // Renamed was a row with the attribute mail (schema 0), which is now email.
 type Renamed struct {
 	ID      string `dynamo:"id"`
