@@ -280,6 +280,7 @@ func TestUpdate_CreatedIsThatOfTheRow(t *testing.T) {
 		assert.NotEmpty(t, text(f.row(t, stamped.Key(s)), "g1pk"))
 		u, err = stamped.Update(ctx, Dated{ID: "1", Email: "b", Version: 2}, entity.Set("note", "b"))
 		require.NoError(t, err)
+		assert.Equal(t, "b", u.Note)
 		assert.NotEmpty(t, text(f.row(t, stamped.Key(s)), "g1pk"))
 	})
 }

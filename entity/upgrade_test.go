@@ -387,7 +387,7 @@ func TestUpgrade_AnOldRowThatCameBackIsNotTakenForTheOneRead(t *testing.T) {
 			put("Ann Smith", "7")
 			f.faults.Before(func(op string) {
 				if op == "GetItem" {
-					f.faults.Before(func(op string) {
+					f.faults.Before(func(string) {
 						f.faults.Before(nil)
 						put("Bob Jones", "9")
 					})
