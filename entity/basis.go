@@ -144,6 +144,24 @@ func (from *basis) asRead(p *plan) []expectation {
 	return list
 }
 
+// outdated reports whether the row was just read, and is of an older schema.
+func (from *basis) outdated(p *plan) bool { return from.item != nil && p.outdated(from.item) }
+
+// unchanged adds to seen that the fields are as in the basis and, if asRead is set, that the row of an older schema is the one that was read.
+func (from *basis) unchanged(p *plan, seen []expectation, asRead bool, fields []*field) ([]expectation, error) {
+	if asRead {
+		seen = also(seen, from.asRead(p)...)
+	}
+	for _, f := range fields {
+		x, err := from.expect(p, f)
+		if err != nil {
+			return nil, err
+		}
+		seen = also(seen, x)
+	}
+	return seen, nil
+}
+
 // attrOf returns the attribute that stores a field, or "" if none does. It must not be called for the version.
 func (p *plan) attrOf(f *field) string {
 	switch {
@@ -214,7 +232,7 @@ type consequences struct {
 func (e *core) consequences(from *basis, u *update, s settlement) (c consequences, err error) {
 	p := e.plan
 	c.update = u
-	old := from.item != nil && p.outdated(from.item)
+	old := from.outdated(p)
 	unique := p.touchesUnique(u)
 	depends := fieldSet{}
 	for i := range p.indexes {
@@ -264,18 +282,8 @@ func (e *core) consequences(from *basis, u *update, s settlement) (c consequence
 			}
 		}
 	}
-	if old {
-		c.seen = also(c.seen, from.asRead(p)...)
-	}
-	for _, f := range depends.list {
-		x, err := from.expect(p, f)
-		if err != nil {
-			return c, err
-		}
-		c.seen = also(c.seen, x)
-	}
-	if !old {
-		return c, nil
+	if c.seen, err = from.unchanged(p, c.seen, old, depends.list); err != nil || !old {
+		return c, err
 	}
 	if err := e.applied(from, u, &c); err != nil {
 		return c, err

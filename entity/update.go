@@ -195,6 +195,6 @@ func (e *core) updateOp(from *basis, u *update, s settlement) (table.Op, consequ
 	if p.version != nil {
 		changes = append(changes, table.Attr(p.scheme.Version).Add(1))
 	}
-	g := &guard{exists: true, version: e.required(from), live: true, match: m, seen: c.seen, current: from.item == nil || !p.outdated(from.item)}
+	g := &guard{exists: true, version: e.required(from), live: true, match: m, seen: c.seen, current: !from.outdated(p)}
 	return e.guarded(table.Update(key, changes...).With(c.sentinels...), g), c
 }

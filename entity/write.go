@@ -292,15 +292,5 @@ func (e *core) expectations(from *basis) (list []expectation, err error) {
 			return nil, err
 		}
 	}
-	if len(e.plan.uniques) > 0 && from.item != nil && e.plan.outdated(from.item) {
-		list = also(list, from.asRead(e.plan)...)
-	}
-	for _, f := range fields.list {
-		x, err := from.expect(e.plan, f)
-		if err != nil {
-			return nil, err
-		}
-		list = also(list, x)
-	}
-	return list, nil
+	return from.unchanged(e.plan, list, len(e.plan.uniques) > 0 && from.outdated(e.plan), fields.list)
 }
