@@ -68,7 +68,7 @@ func TestRecord_RefusesMalformedCheckpoints(t *testing.T) {
 		good := w.get(key)
 		for _, change := range []table.Change{
 			table.Attr("after_pk").Remove(), table.Attr("done").Set("yes"), table.Attr("segments").Set(0), table.Attr("seq").Set(0), table.Attr("seen").Set(-1),
-			table.Attr("seen").Set(math.MaxInt64), table.Attr("changed").Set(math.MaxInt64), // their sums and percentages would be negative
+			table.Attr("seen").Set(int64(math.MaxInt64)), table.Attr("changed").Set(int64(math.MaxInt64)), // their sums and percentages would be negative
 			table.Attr("segments").Set(migrations.MaxSegments + 1),
 		} {
 			require.NoError(w, w.table.Write(ctx, table.Put(good)))

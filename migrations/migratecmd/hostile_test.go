@@ -38,7 +38,7 @@ func TestCommand_RecordsByAnotherHand(t *testing.T) {
 		set := func(name string, value any) table.Change { return table.Attr(name).Set(value) }
 		// The first moment of the year 0 in the east, and the last one of 9999 in the west, are in other years of UTC.
 		put("MIGRATION#"+evil, set("type", "mortise.Migration"), set("state", "failed"), set("name", evil), set("owner", evil), set("error", evil), set("step", evil),
-			set("revision", evil), set("base", 1), set("fence", math.MaxInt64), set("attempts", math.MaxInt64), set("took", math.MinInt64),
+			set("revision", evil), set("base", 1), set("fence", int64(math.MaxInt64)), set("attempts", int64(math.MaxInt64)), set("took", int64(math.MinInt64)),
 			set("started", "0000-01-01T00:00:00+23:00"), set("finished", "9999-12-31T23:59:59-23:00"))
 		for _, args := range []string{"status", "plan", "up", "down", "validate", "repair", "repair -yes", "status"} {
 			for _, width := range []int{0, 80} {
