@@ -171,10 +171,10 @@ func (s *Shape) bounds(n *jsontree.Node, report func(string)) {
 	if !ok {
 		return
 	}
-	if s.hasLow && size < s.low {
+	if s.hasLow && size < int64(s.low) {
 		report(s.lowText())
 	}
-	if s.hasHigh && size > s.high {
+	if s.hasHigh && size > int64(s.high) {
 		report(s.highText())
 	}
 }
@@ -215,21 +215,22 @@ func (s *Shape) measure() string {
 	return "length"
 }
 
-func (s *Shape) size(n *jsontree.Node) (int, bool) {
+// size returns a length or a value. A value can be beyond the int of a 32-bit machine.
+func (s *Shape) size(n *jsontree.Node) (int64, bool) {
 	switch s.kind {
 	case text:
-		return utf8.RuneCountInString(n.Text), true
+		return int64(utf8.RuneCountInString(n.Text)), true
 	case list:
-		return len(n.Items), true
+		return int64(len(n.Items)), true
 	case dictionary:
-		return len(n.Members), true
+		return int64(len(n.Members)), true
 	}
 	v, err := strconv.ParseFloat(n.Text, 64)
 	if err != nil {
 		return 0, false
 	}
 	const bound = 1 << 53
-	return int(max(-bound, min(bound, v))), true
+	return int64(max(-bound, min(bound, v))), true
 }
 
 // IsName reports whether a text has only the characters of names of tables and indexes.
