@@ -87,10 +87,12 @@ func (r Retry) pause(ctx context.Context, b backoff.BackOff) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C():
-		return nil
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil { // both can happen at one moment
 		return ended(ctx)
 	}
+	return nil
 }
 
 // BatchGet reads many items with as few requests as possible, and returns them in the order of their keys. A missing

@@ -149,6 +149,9 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 	first := true // the attempt above is the first one: most calls need no other, and so no BackOff
 	err := backoff.RetryNotifyWithTimer(func() error {
 		if !first {
+			if ctx.Err() != nil { // it ended at the moment at which the wait did
+				return backoff.Permanent(last)
+			}
 			again()
 			last = attempt()
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -172,6 +173,45 @@ func TestRetry_AContextThatEndsIsVisibleBesideTheLastError(t *testing.T) {
 		_, err := s.open(t, Retry{}).Get(ctx, someKey, true)
 		require.NoError(t, err)
 	})
+}
+
+// ending is a machine of which each wait is over at the moment at which it ends a context.
+type ending struct {
+	machine.Real
+	cancel func()
+}
+
+type over chan time.Time
+
+func (c over) C() <-chan time.Time    { return c }
+func (over) Stop() bool               { return false }
+func (over) Reset(time.Duration) bool { return false }
+func (e ending) NewTimer(time.Duration) machine.Timer {
+	e.cancel()
+	c := make(over, 1)
+	c <- time.Time{}
+	return c
+}
+
+func TestRetry_NothingIsSentIfTheContextEndsWithAWait(t *testing.T) {
+	for range 30 { // of two channels that are ready, Go takes either
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &scripted{errs: repeat(throttle, 10)}
+		tbl := s.open(t, Retry{})
+		tbl.retry.machine = ending{cancel: cancel}
+		var usage Usage
+		_, err := tbl.Metered(&usage).Get(ctx, someKey, true)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, ErrThrottled)
+		require.Len(t, s.at, 1)
+		require.Equal(t, Totals{Requests: 1}, usage.Totals())
+
+		ctx, cancel = context.WithCancel(t.Context())
+		tbl.retry.machine = ending{cancel: cancel}
+		_, err = drain(ctx, tbl.Metered(&usage), 1, []int{1}, func(rest []int) ([]int, error) { return rest, ctx.Err() })
+		require.ErrorIs(t, err, context.Canceled)
+		require.Zero(t, usage.Totals().Retries)
+	}
 }
 
 func TestTransaction_IsNotRepeatedPastItsToken(t *testing.T) {
