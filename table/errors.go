@@ -284,8 +284,11 @@ func unsent(err error) bool {
 // The messages are those of the service and of DynamoDB Local. A wrong starting key comes from the caller, so it is ErrInvalid.
 func kindOfRefusal(code, message string) error {
 	kind := kindOfCode(code)
-	if !errors.Is(kind, ErrInvalid) || strings.Contains(message, "The provided starting key is invalid") {
+	switch {
+	case !errors.Is(kind, ErrInvalid), strings.Contains(message, "The provided starting key is invalid"):
 		return kind
+	case strings.Contains(message, "The table does not have the specified index"): // the code is that of an invalid request
+		return ErrNoTable
 	}
 	for _, text := range []string{
 		"The provided key element does not match the schema",

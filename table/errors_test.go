@@ -120,6 +120,20 @@ func TestErrNoTable_OfAMissingTable(t *testing.T) {
 	})
 }
 
+func TestErrNoTable_OfAMissingIndex(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		s := testSchema(newFixture(t, e).Name())
+		s.Indexes = append(s.Indexes, table.Index{Name: "later", PK: "x"})
+		tbl, _ := open(t, e, s)
+		_, queried := tbl.QueryPage(t.Context(), table.Query{Index: "later", PK: "p"})
+		_, scanned := tbl.ScanPage(t.Context(), table.Scan{Index: "later"})
+		for _, err := range []error{queried, scanned} {
+			assert.ErrorIs(t, err, table.ErrNoTable)
+			assert.NotErrorIs(t, err, table.ErrInvalid)
+		}
+	})
+}
+
 func TestError_RefusalsHaveTheirKind(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e, eager(0))
