@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/internal/machine"
 )
 
@@ -20,14 +21,16 @@ import (
 // It never drops or replaces anything. If that would be necessary, it returns a *[SchemaError] and changes nothing.
 // With [Schema.MustExist], a missing table is [ErrNoTable].
 //
-// Creating a table takes seconds, and adding an index to a large table takes hours; ctx bounds the wait. DynamoDB
-// allows one change of the time to live per hour, and refuses a second one.
+// Creating a table takes seconds, its recovery can be enabled only some time after that, and adding an index to a large
+// table takes hours; ctx bounds the wait. DynamoDB allows one change of the time to live per hour, and refuses a second
+// one.
 //
 // Cost: no units. If nothing is missing, one request more than [Table.Plan]. Otherwise some requests for each step, and one every 0.1
 // to 10 s until the step is done.
 func (t *Table) Ensure(ctx context.Context) error {
 	var last Step
 	var lastErr error
+	var wait backoff.BackOff
 	for repeats := 0; ; {
 		l, err := t.describe(ctx)
 		if err != nil {
@@ -38,30 +41,44 @@ func (t *Table) Ensure(ctx context.Context) error {
 			return &SchemaError{Table: t.schema.Name, Differences: p.Refused}
 		}
 		if len(p.Steps) == 0 {
-			return t.settle(ctx)
+			_, err := t.settle(ctx)
+			return err
 		}
 		// Apply one step, then compare again: steps depend on each other, and other instances may apply them too.
 		step := p.Steps[0]
-		switch {
-		case step != last:
-			last, repeats = step, 0
-		case lastErr != nil && !inUse(lastErr):
-			return lastErr // no other instance has applied the step either, since it is still in the plan
-		case repeats == 10:
-			if lastErr == nil {
-				lastErr = errors.New("no effect")
+		if step == last {
+			switch {
+			case backupsPending(lastErr):
+			case lastErr != nil && !inUse(lastErr):
+				return lastErr // no other instance has applied the step either, since it is still in the plan
+			case repeats == 10:
+				if lastErr == nil {
+					lastErr = errors.New("no effect")
+				}
+				return fmt.Errorf("table: ensure: %w: %s: %w", ErrSchema, step.Kind, lastErr)
+			default:
+				repeats++
 			}
-			return fmt.Errorf("table: ensure: %w: %s: %w", ErrSchema, step.Kind, lastErr)
-		default:
-			repeats++
+			if err := t.retry.pause(ctx, wait); err != nil {
+				return fmt.Errorf("table: ensure: %s: %w", step.Kind, errs.Join(err, lastErr))
+			}
+			if lastErr == nil {
+				continue // DynamoDB has accepted the step, but can describe the table, and most of all its tags, as before for some seconds
+			}
+		} else {
+			last, repeats, wait = step, 0, t.patience()
 		}
-		if err := t.settle(ctx); err != nil {
+		settled, err := t.settle(ctx)
+		if err != nil {
 			return err
+		}
+		if settled != nil {
+			l.table = settled // an index that was there before may be deleted by now
 		}
 		if lastErr = t.apply(ctx, step, l); ctx.Err() != nil && lastErr != nil {
 			return lastErr
 		}
-		if err := t.settle(ctx); err != nil {
+		if _, err := t.settle(ctx); err != nil {
 			return err
 		}
 	}
@@ -74,24 +91,37 @@ func inUse(err error) bool {
 	return errors.As(err, &busy) || errors.As(err, &limit)
 }
 
-// settle waits until the table and all its indexes are active. A table that does not exist is settled.
-func (t *Table) settle(ctx context.Context) error {
-	wait := machine.Backoff(t.machine,
+// backupsPending reports whether DynamoDB refused recovery since it still sets up the backups of a new table. It does so for some time
+// after the table is active.
+func backupsPending(err error) bool {
+	var pending *types.ContinuousBackupsUnavailableException
+	return errors.As(err, &pending)
+}
+
+// patience returns waiting times without an end, for what takes as long as ctx allows: filling an index can take hours.
+func (t *Table) patience() backoff.BackOff {
+	return machine.Backoff(t.machine,
 		backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(10*time.Second),
-		backoff.WithMaxElapsedTime(0), // as long as ctx allows, since filling an index can take hours
+		backoff.WithMaxElapsedTime(0),
 	)
+}
+
+// settle waits until the table and all its indexes are active, and returns the table. A table that does not exist, for which it returns
+// nil, is settled.
+func (t *Table) settle(ctx context.Context) (*types.TableDescription, error) {
+	wait := t.patience()
 	for {
 		d, err := t.describeTable(ctx)
 		if err != nil || d == nil || isActive(d) {
-			return err
+			return d, err
 		}
 		switch d.TableStatus {
 		case types.TableStatusArchiving, types.TableStatusArchived, types.TableStatusInaccessibleEncryptionCredentials:
-			return fmt.Errorf("table: ensure: %w: table %s is %s", ErrSchema, t.schema.Name, d.TableStatus)
+			return nil, fmt.Errorf("table: ensure: %w: table %s is %s", ErrSchema, t.schema.Name, d.TableStatus)
 		}
 		if err := t.retry.pause(ctx, wait); err != nil {
-			return fmt.Errorf("table: ensure: wait until %s is active: %w", t.schema.Name, err)
+			return nil, fmt.Errorf("table: ensure: wait until %s is active: %w", t.schema.Name, err)
 		}
 	}
 }

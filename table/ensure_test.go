@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -16,6 +18,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // changes are the requests that change a table, also those that were refused.
@@ -279,18 +282,101 @@ func TestEnsure_ReportsWhyAStepFails(t *testing.T) {
 		err := tbl.Ensure(t.Context())
 		require.ErrorIs(t, err, table.ErrDenied)
 		assert.ErrorContains(t, err, "CreateTable")
-
+	})
+	onVirtualTime(t, table.Schema{Name: "app", NoTTL: true}, func(t *testing.T, tbl *table.Table, f *faulty.Client) {
 		always := faulty.Refuse(400, "LimitExceededException")
 		script := make([]faulty.Outcome, 0, 200)
 		for range 12 { // look, settle, then the step with its three repeats, settle
 			script = append(script, faulty.Pass, faulty.Pass, always, always, always, always, faulty.Pass)
 		}
 		f.Script(script...)
-		err = tbl.Ensure(t.Context())
+		err := tbl.Ensure(t.Context())
 		require.ErrorIs(t, err, table.ErrSchema)
 		var limit *types.LimitExceededException
 		require.ErrorAs(t, err, &limit, "the cause stays visible")
 		assert.ErrorContains(t, err, "create table")
+	})
+}
+
+// onVirtualTime runs f on an engine of its own, in which waiting takes no time.
+func onVirtualTime(t *testing.T, s table.Schema, test func(*testing.T, *table.Table, *faulty.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &faulty.Client{}
+		tbl, err := table.Open(tabletest.New(t).Client(f.Options), s, eager(3))
+		require.NoError(t, err)
+		test(t, tbl, f)
+	})
+}
+
+// DynamoDB accepts a change, and describes the table as before for some seconds. Source: "CreateTable" and "TagResource", API reference.
+func TestEnsure_WaitsUntilDynamoDBShowsWhatItHasAccepted(t *testing.T) {
+	onVirtualTime(t, table.Schema{Name: "app", NoTTL: true}, func(t *testing.T, tbl *table.Table, f *faulty.Client) {
+		none := faulty.Refuse(400, "ResourceNotFoundException")
+		f.Script(faulty.Pass, faulty.Pass, faulty.Pass, none, none, none, none, none, none, none)
+		start := time.Now()
+		require.NoError(t, tbl.Ensure(t.Context()))
+		assert.Equal(t, []string{"CreateTable"}, changes(f))
+		assert.WithinRange(t, time.Now(), start.Add(time.Second/2), start.Add(10*time.Second))
+	})
+	tagged := table.Schema{Name: "app", NoTTL: true, Tags: map[string]string{"team": "a"}}
+	onVirtualTime(t, tagged, func(t *testing.T, tbl *table.Table, f *faulty.Client) {
+		none := faulty.Reply(`{"Tags":[]}`)
+		f.Spare("DescribeTable", "CreateTable", "TagResource")
+		f.Script(none, none, none, none, none, none, none, none)
+		start := time.Now()
+		require.NoError(t, tbl.Ensure(t.Context()))
+		assert.Equal(t, []string{"CreateTable", "TagResource"}, changes(f))
+		assert.WithinRange(t, time.Now(), start.Add(time.Second), start.Add(10*time.Second))
+
+		script := make([]faulty.Outcome, 20)
+		for i := range script {
+			script[i] = none
+		}
+		f.Script(script...)
+		err := tbl.Ensure(t.Context())
+		require.ErrorIs(t, err, table.ErrSchema, "it does not wait for good")
+		assert.ErrorContains(t, err, "add tags: no effect")
+	})
+}
+
+// The backups of a new table are set up some time after it is active.
+func TestEnsure_WaitsForTheBackupsOfANewTable(t *testing.T) {
+	onVirtualTime(t, table.Schema{Name: "app", NoTTL: true, PointInTimeRecovery: true}, func(t *testing.T, tbl *table.Table, f *faulty.Client) {
+		pending := make([]faulty.Outcome, 50)
+		for i := range pending {
+			pending[i] = faulty.Refuse(400, "ContinuousBackupsUnavailableException")
+		}
+		f.Spare("CreateTable", "DescribeTable", "DescribeContinuousBackups")
+		f.Script(pending...)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := tbl.Ensure(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		var unavailable *types.ContinuousBackupsUnavailableException
+		require.ErrorAs(t, err, &unavailable)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		require.NoError(t, tbl.Verify(t.Context()))
+	})
+}
+
+func TestEnsure_AnIndexCanGoAwayMeanwhile(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		s := table.Schema{Name: e.TableName(t), NoTTL: true, Indexes: []table.Index{{Name: "old", PK: "g"}}}
+		before, _ := open(t, e, s)
+		require.NoError(t, before.Ensure(t.Context()))
+		after, f := open(t, e, table.Schema{Name: s.Name, NoTTL: true, Capacity: &table.Capacity{Read: 1, Write: 1}})
+		f.Before(func(string) {
+			if len(f.Sent()) == 2 {
+				_, err := e.Client().UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: &s.Name, GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
+					{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("old")}},
+				}})
+				require.NoError(t, err)
+			}
+		})
+		require.NoError(t, after.Ensure(t.Context()))
+		require.NoError(t, after.Verify(t.Context()))
+		assert.Empty(t, describe(t, e, s.Name).GlobalSecondaryIndexes)
 	})
 }
 
