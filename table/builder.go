@@ -230,6 +230,10 @@ func Encode(v any) (types.AttributeValue, error) {
 		return &types.AttributeValueMemberBOOL{Value: v}, nil
 	case time.Time:
 		return encode(attrvalue.Moment(v))
+	case *time.Time:
+		if v != nil {
+			return encode(attrvalue.Moment(*v))
+		}
 	}
 	return encode(v)
 }

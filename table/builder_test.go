@@ -198,7 +198,9 @@ func TestInvalidOperand_IsRefusedWithItsError(t *testing.T) {
 // An operand is compared with an attribute that package entity has written.
 func TestEncode_ATimeWithAnOffsetInSecondsIsThatMoment(t *testing.T) {
 	at := time.Date(1890, 2, 3, 4, 5, 6, 7, time.FixedZone("LMT", 1172))
-	av, err := Encode(at)
-	require.NoError(t, err)
-	require.Equal(t, &types.AttributeValueMemberS{Value: "1890-02-03T03:45:34.000000007Z"}, av)
+	for _, v := range []any{at, &at} {
+		av, err := Encode(v)
+		require.NoError(t, err)
+		require.Equal(t, &types.AttributeValueMemberS{Value: "1890-02-03T03:45:34.000000007Z"}, av)
+	}
 }
