@@ -77,11 +77,6 @@ func (m *Migrator) DryRun(ctx context.Context, b Backfill, samples int) (Preview
 	return p, nil
 }
 
-// maxItem is the maximum size of an item in bytes.
-//
-// Source: Developer Guide, "Quotas in Amazon DynamoDB".
-const maxItem = 400 << 10
-
 // writable returns why the new state of an item could not be written, as far as that can be known without writing it.
 func (s *segment) writable(ctx context.Context, item, next table.Item) error {
 	if err := s.change(item, next).Err(); err != nil {
@@ -100,8 +95,8 @@ func (s *segment) writable(ctx context.Context, item, next table.Item) error {
 	switch size, err := attrvalue.ItemSize(next); {
 	case err != nil:
 		return s.itemError(ctx, item, fmt.Errorf("%w: %w", ErrInvalid, err))
-	case size > maxItem:
-		return s.itemError(ctx, item, fmt.Errorf("%w: the item would have %d bytes, at most %d are allowed", ErrInvalid, size, maxItem))
+	case size > attrvalue.MaxItem:
+		return s.itemError(ctx, item, fmt.Errorf("%w: the item would have %d bytes, at most %d are allowed", ErrInvalid, size, attrvalue.MaxItem))
 	}
 	return nil
 }

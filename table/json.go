@@ -25,27 +25,38 @@ const maxNesting = 32
 // function's event, exports to S3 and the command line use this format. To convert an image that was decoded already
 // (events.DynamoDBAttributeValue), encode it with json.Marshal first.
 //
-// An item that DynamoDB cannot hold is refused with [ErrInvalid], which names the attribute.
+// An item that DynamoDB cannot hold is refused with [ErrInvalid], which names the attribute, unless the whole is too large.
 func ItemFromJSON(data []byte) (Item, error) {
+	item, size, err := valuesFromJSON(data)
+	if err == nil && size > attrvalue.MaxItem {
+		return nil, fmt.Errorf("table: item from JSON: %w: %d bytes, at most %d in an item", ErrInvalid, size, attrvalue.MaxItem)
+	}
+	return item, err
+}
+
+// valuesFromJSON reads values by name. Together they can be larger than an item.
+func valuesFromJSON(data []byte) (item Item, size int, err error) {
 	if !faithful(data) {
-		return nil, fmt.Errorf("table: item from JSON: %w", errNotText)
+		return nil, 0, fmt.Errorf("table: item from JSON: %w", errNotText)
 	}
 	members, err := membersOf(data)
 	if err != nil {
-		return nil, fmt.Errorf("table: item from JSON: %w: %w", ErrInvalid, err)
+		return nil, 0, fmt.Errorf("table: item from JSON: %w: %w", ErrInvalid, err)
 	}
-	item := make(Item, len(members))
+	item = make(Item, len(members))
 	for name, raw := range members {
 		av, err := valueFromJSON(raw, 1)
+		n := 0
 		if err == nil {
-			_, err = attrvalue.Size(av)
+			n, err = attrvalue.ItemSize(Item{name: av})
 		}
 		if err != nil {
-			return nil, fmt.Errorf("table: item from JSON: %w: attribute %q: %w", ErrInvalid, name, err)
+			return nil, 0, fmt.Errorf("table: item from JSON: %w: attribute %q: %w", ErrInvalid, name, err)
 		}
 		item[name] = av
+		size += n
 	}
-	return item, nil
+	return item, size, nil
 }
 
 // faithful reports whether encoding/json reads all texts as they are written. It would replace bytes that are not UTF-8, and a surrogate

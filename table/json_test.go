@@ -33,6 +33,8 @@ func TestItemFromJSON_ReadsEveryKindOfValue(t *testing.T) {
 		"l": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberS{Value: "x"}, &types.AttributeValueMemberL{Value: []types.AttributeValue{}}}},
 		"m": &types.AttributeValueMemberM{Value: table.Item{"k": &types.AttributeValueMemberM{Value: table.Item{}}}},
 	}, item)
+	_, err = table.ItemFromJSON([]byte(`{"b":{"S":"` + strings.Repeat("x", 400<<10-1) + `"}}`))
+	require.NoError(t, err, "the largest item")
 	empty, err := table.ItemFromJSON([]byte(`{}`))
 	require.NoError(t, err)
 	assert.Empty(t, empty)
@@ -53,6 +55,8 @@ func TestItemFromJSON_RefusesWhatIsNoItem(t *testing.T) {
 		"NULL false": `{"a":{"NULL":false}}`, "B array": `{"a":{"B":[1,2]}}`, "BS array": `{"a":{"BS":[[1,2]]}}`, "B lines": `{"a":{"B":"AA\n=="}}`, "B bits": `{"a":{"B":"AB=="}}`,
 		"in a list": `{"a":{"L":[{"SS":[]}]}}`, "twice": `{"a":{"S":"` + canary + `"},"a":{"S":"y"}}`, "twice, escaped": `{"a":{"S":"` + canary + `"},"\u0061":{"S":"y"}}`,
 		"type twice": `{"a":{"S":"` + canary + `","S":"y"}}`, "field twice": `{"a":{"M":{"` + canary + `":{"S":"x"},"` + canary + `":{"S":"y"}}}}`,
+		"no name": `{"":{"S":"` + canary + `"}}`, "no name inside": `{"a":{"M":{"":{"S":"` + canary + `"}}}}`, "long name": `{"` + strings.Repeat("n", 65536) + `":{"S":"x"}}`,
+		"long name inside": `{"a":{"M":{"` + strings.Repeat("n", 65536) + `":{"S":"x"}}}}`, "too large": `{"b":{"S":"` + strings.Repeat("x", 400<<10) + `"}}`,
 		"bad UTF-8": "{\"a\":{\"S\":\"\xff\"}}",
 		"deep":      `{"a":` + strings.Repeat(`{"L":[`, 40) + `{"S":"x"}` + strings.Repeat(`]}`, 40) + `}`,
 		"very deep": `{"a":` + strings.Repeat(`{"L":[`, 100_000),
@@ -157,6 +161,7 @@ func asJSON(av types.AttributeValue) map[string]any {
 }
 
 func TestItemFromJSON_ReadsWhatIsWritten(t *testing.T) {
+	name := rapid.StringN(1, -1, -1)
 	scalar := rapid.OneOf(
 		rapid.Map(rapid.String(), func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }),
 		rapid.Map(rapid.StringMatching(`-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,9})?(E[+-]?[0-9]{1,2})?`), func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }),
@@ -167,11 +172,11 @@ func TestItemFromJSON_ReadsWhatIsWritten(t *testing.T) {
 	)
 	value := rapid.OneOf(scalar,
 		rapid.Map(rapid.SliceOf(scalar), func(l []types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: l} }),
-		rapid.Map(rapid.MapOf(rapid.String(), scalar), func(m map[string]types.AttributeValue) types.AttributeValue {
+		rapid.Map(rapid.MapOf(name, scalar), func(m map[string]types.AttributeValue) types.AttributeValue {
 			return &types.AttributeValueMemberM{Value: m}
 		}))
 	rapid.Check(t, func(rt *rapid.T) {
-		want := rapid.MapOf(rapid.String(), value).Draw(rt, "item")
+		want := rapid.MapOf(name, value).Draw(rt, "item")
 		doc := map[string]any{}
 		for name, av := range want {
 			doc[name] = asJSON(av)

@@ -137,7 +137,7 @@ func (t *Table) opFromJSON(kind string, raw json.RawMessage) (op Op, err error) 
 	}
 	values := Item{}
 	if a.values != nil {
-		if values, err = ItemFromJSON(a.values); err != nil {
+		if values, _, err = valuesFromJSON(a.values); err != nil {
 			return op, fmt.Errorf("ExpressionAttributeValues: %w", err)
 		}
 	}

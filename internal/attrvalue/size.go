@@ -16,7 +16,11 @@ const (
 	maxDigits = 38   // significant digits of a number
 	leastExp  = -130 // decimal exponent of a number's first digit
 	mostExp   = 125
+	maxName   = 65535 // bytes of an attribute's name, also of one in a map
 )
+
+// MaxItem is the maximum size of an item in bytes.
+const MaxItem = 400 << 10
 
 var errDeep = fmt.Errorf("lists and maps more than %d deep", maxDepth-1)
 
@@ -26,9 +30,13 @@ var errDeep = fmt.Errorf("lists and maps more than %d deep", maxDepth-1)
 // Source: Developer Guide, "DynamoDB item sizes and formats".
 func Size(av types.AttributeValue) (int, error) { return measure(av, 1) }
 
-// ItemSize returns the size of an item: the sizes of its names and values.
+// ItemSize returns the size of an item: the sizes of its names and values. It refuses names and values as [Size] does, but not an item
+// that is larger than [MaxItem].
 func ItemSize(item map[string]types.AttributeValue) (size int, err error) {
 	for name, av := range item {
+		if err := checkName(name); err != nil {
+			return 0, err
+		}
 		n, err := Size(av)
 		if err != nil {
 			return 0, err
@@ -83,14 +91,26 @@ func measure(av types.AttributeValue, depth int) (size int, err error) {
 			if err != nil {
 				return 0, err
 			}
-			if !utf8.ValidString(name) {
-				return 0, errors.New("a name that is not valid UTF-8")
+			if err := checkName(name); err != nil {
+				return 0, err
 			}
 			size += len(name) + n + 1
 		}
 		return size, nil
 	}
 	return 0, fmt.Errorf("a value of the unknown type %T", av)
+}
+
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("a name that is empty")
+	case len(name) > maxName:
+		return fmt.Errorf("a name of more than %d bytes", maxName)
+	case !utf8.ValidString(name):
+		return errors.New("a name that is not valid UTF-8")
+	}
+	return nil
 }
 
 // measureSet refuses empty sets and duplicate elements. measured returns the same text (same) for elements that DynamoDB considers

@@ -52,3 +52,13 @@ func TestItemSize_RefusesWhatDynamoDBCannotHold(t *testing.T) {
 	_, err := attrvalue.ItemSize(table.Item{"a": &types.AttributeValueMemberNULL{}})
 	require.Error(t, err)
 }
+
+func TestSize_RefusesNamesThatDynamoDBRefuses(t *testing.T) {
+	for _, name := range []string{"", "\xff", strings.Repeat("n", 65536)} {
+		item := table.Item{name: &types.AttributeValueMemberBOOL{}}
+		_, err := attrvalue.ItemSize(item)
+		require.Error(t, err)
+		_, err = attrvalue.Size(&types.AttributeValueMemberM{Value: item})
+		require.Error(t, err)
+	}
+}
