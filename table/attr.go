@@ -42,13 +42,14 @@ func Value(v any) Operand { return Operand{kind: valueOperand, value: v} }
 // InvalidOperand returns an operand that makes every request with it fail with err.
 func InvalidOperand(err error) Operand { return Operand{kind: invalidOperand, value: err} }
 
-// Field addresses a field of a map.
+// Field addresses a field of a map. o has to be an attribute, or an element of one.
 func (o Operand) Field(name string) Operand {
 	o.steps = append(slices.Clip(o.steps), step{field: name})
 	return o
 }
 
-// At addresses an element of a list, counted from 0. An operation with a negative index is refused.
+// At addresses an element of a list, counted from 0. o has to be an attribute, or an element of one. An operation with a
+// negative index is refused.
 func (o Operand) At(index int) Operand {
 	o.steps = append(slices.Clip(o.steps), step{list: true, index: index})
 	return o
@@ -84,6 +85,10 @@ func (o Operand) Append(v any) Operand { return function(appendOperand, o, opera
 func (o *Operand) write(b *builder) {
 	if !b.allows(o.kind) {
 		b.fail("%s does not belong there", o.kind)
+		return
+	}
+	if len(o.steps) > 0 && o.kind != pathOperand && o.kind != invalidOperand {
+		b.fail("Field and At are of an attribute, not of %s", o.kind)
 		return
 	}
 	switch o.kind {

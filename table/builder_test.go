@@ -176,6 +176,22 @@ func TestEncode_RefusesWhatContainsItself(t *testing.T) {
 	assert.Contains(t, av.(*types.AttributeValueMemberM).Value, "Any")
 }
 
+func TestField_OfWhatIsNoAttributeIsRefused(t *testing.T) {
+	a, b := Attr("a"), Attr("b")
+	for name, cond := range map[string]Cond{
+		"size": a.Size().Field("x").Equal(1), "size of a list": a.Size().At(0).Less(1), "value": Value("v").Field("x").Equal(a), "on the right": a.Equal(Value("v").At(0)),
+	} {
+		require.ErrorIs(t, cond.Err(), ErrInvalid, name)
+	}
+	for name, change := range map[string]Change{
+		"OrElse": a.Set(b.OrElse(1).Field("x")), "sum": a.Set(b.Plus(1).At(0)), "value": a.Add(Value(1).Field("x")), "Append": a.Set(b.Append([]int{1}).At(0)),
+	} {
+		_, _, b := expression(Cond{}, change)
+		require.ErrorIs(t, b.err, ErrInvalid, name)
+	}
+	require.NoError(t, a.Field("x").At(0).Size().Equal(1).Err())
+}
+
 func TestInvalidOperand_IsRefusedWithItsError(t *testing.T) {
 	cause := errors.New("no such field")
 	bad, a := InvalidOperand(cause), Attr("a")
