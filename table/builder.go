@@ -234,6 +234,8 @@ func Encode(v any) (types.AttributeValue, error) {
 		if v != nil {
 			return encode(attrvalue.Moment(*v))
 		}
+	case Operand, *Operand, Cond, *Cond, Change, *Change, Op, *Op: // to the encoder they are structs without fields
+		return nil, fmt.Errorf("%w: a %T is not a value", ErrInvalid, v)
 	}
 	return encode(v)
 }

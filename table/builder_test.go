@@ -192,6 +192,19 @@ func TestField_OfWhatIsNoAttributeIsRefused(t *testing.T) {
 	require.NoError(t, a.Field("x").At(0).Size().Equal(1).Err())
 }
 
+// The encoder makes an empty map of a struct without exported fields: n.Set(n.Add(1)) would replace a number by it.
+func TestValue_ThatIsAPartOfAnExpressionIsRefused(t *testing.T) {
+	n := Attr("n")
+	cond, change, op := n.Exists(), n.Add(1), Delete(someKey)
+	for _, v := range []any{cond, &cond, change, &change, op, &op, &n} {
+		_, _, b := expression(Cond{}, n.Set(v))
+		require.ErrorIs(t, b.err, ErrInvalid, "%T", v)
+		require.ErrorIs(t, n.Equal(v).Err(), ErrInvalid, "%T", v)
+	}
+	_, err := Encode(n)
+	require.ErrorIs(t, err, ErrInvalid)
+}
+
 func TestInvalidOperand_IsRefusedWithItsError(t *testing.T) {
 	cause := errors.New("no such field")
 	bad, a := InvalidOperand(cause), Attr("a")
