@@ -34,7 +34,7 @@ var (
 	ErrCredentials = errors.New("credentials missing or refused")
 	// ErrDenied reports that the credentials lack a permission.
 	ErrDenied = errors.New("access denied")
-	// ErrNoTable reports that the table or the index does not exist.
+	// ErrNoTable reports that the table or the index does not exist, or is still being made.
 	ErrNoTable = errors.New("no such table or index")
 	// ErrInvalid reports an invalid request. It was not sent, or DynamoDB refused it.
 	ErrInvalid = errors.New("invalid request")
@@ -287,7 +287,8 @@ func kindOfRefusal(code, message string) error {
 	switch {
 	case !errors.Is(kind, ErrInvalid), strings.Contains(message, "The provided starting key is invalid"):
 		return kind
-	case strings.Contains(message, "The table does not have the specified index"): // the code is that of an invalid request
+	case strings.Contains(message, "The table does not have the specified index"),
+		strings.Contains(message, "Cannot read from backfilling global secondary index"): // the code is that of an invalid request
 		return ErrNoTable
 	}
 	for _, text := range []string{

@@ -124,10 +124,12 @@ func TestErrNoTable_OfAMissingIndex(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		s := testSchema(newFixture(t, e).Name())
 		s.Indexes = append(s.Indexes, table.Index{Name: "later", PK: "x"})
-		tbl, _ := open(t, e, s)
+		tbl, f := open(t, e, s)
 		_, queried := tbl.QueryPage(t.Context(), table.Query{Index: "later", PK: "p"})
 		_, scanned := tbl.ScanPage(t.Context(), table.Scan{Index: "later"})
-		for _, err := range []error{queried, scanned} {
+		f.Script(faulty.Answer(400, `{"__type":"com.amazon.coral.validate#ValidationException","message":"Cannot read from backfilling global secondary index: later"}`))
+		_, filling := tbl.QueryPage(t.Context(), table.Query{Index: "later", PK: "p"})
+		for _, err := range []error{queried, scanned, filling} {
 			assert.ErrorIs(t, err, table.ErrNoTable)
 			assert.NotErrorIs(t, err, table.ErrInvalid)
 		}
