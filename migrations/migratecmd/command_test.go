@@ -616,3 +616,18 @@ func TestCommand_RunsOnEveryEngine(t *testing.T) {
 		}
 	})
 }
+
+// A repair that waits for the lock after the answer says so.
+func TestRepair_TellsThatItWaits(t *testing.T) {
+	golden(t, "repair_waits", func(s *script) {
+		list := shop()
+		list[0].Up = fails("once")
+		s.program(list...)
+		require.Error(s.t, s.run("up"))
+		lease, err := s.locks.Acquire(s.t.Context(), lock.Beside(keys.NewKey("MIGRATIONS#main", "MIGRATIONS")))
+		require.NoError(s.t, err)
+		time.AfterFunc(10*time.Second, func() { assert.NoError(s.t, lease.Release(s.t.Context())) })
+		s.width, s.stdin = 200, "y\n"
+		assert.NoError(s.t, s.run("repair"))
+	})
+}

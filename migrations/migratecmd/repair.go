@@ -71,7 +71,6 @@ func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migr
 	if _, ok := c.terminal(c.Stdin); !ok || c.json {
 		return nil, ErrNotApproved
 	}
-	c.console.close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	answers := tty.Lines(ctx, c.Stdin)
