@@ -174,14 +174,18 @@ func (e *PanicError) Unwrap() error {
 // Is reports whether target is [ErrPanic].
 func (e *PanicError) Is(target error) bool { return target == ErrPanic }
 
-// safely runs an author's function and turns a panic into an error.
+// safely runs an author's function and turns a panic into an error. So it does with an error whose text panics, such as a nil pointer that
+// was returned as an error.
 func safely(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return f()
+	if err = f(); err != nil {
+		_ = err.Error()
+	}
+	return err
 }
 
 func wrap(operation string, err error) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -111,3 +112,33 @@ func TestPanic_IsAnErrorWithItsStack(t *testing.T) {
 }
 
 func panics(value any) error { panic(value) }
+
+// A nil pointer that is returned as an error is a failure like any other, whoever returns it, although its text panics.
+func TestPanic_OfTheTextOfAnError(t *testing.T) {
+	var none *fs.PathError
+	fails := func(context.Context) error { return none }
+	for name, up := range map[string]func(ctx context.Context, run *migrations.Run) error{
+		"a migration": func(ctx context.Context, _ *migrations.Run) error { return fails(ctx) },
+		"a step": func(ctx context.Context, run *migrations.Run) error {
+			_ = run.Step(ctx, "a", fails)
+			return nil
+		},
+		"a backfill": func(ctx context.Context, run *migrations.Run) error {
+			_, err := run.Backfill(ctx, migrations.Backfill{Name: "a", Transform: func(context.Context, table.Item) (table.Item, error) { return nil, none }})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				w.fill(1)
+				m := w.migrator([]migrations.Migration{{ID: "1_a", Up: up}})
+				_, err := m.Up(ctx)
+				require.ErrorIs(w, err, migrations.ErrPanic)
+				list, err := m.Status(ctx)
+				require.NoError(w, err)
+				assert.Equal(w, migrations.Failed, list[0].State)
+				assert.Contains(w, list[0].Record.Error, "nil pointer")
+			})
+		})
+	}
+}

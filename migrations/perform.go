@@ -121,10 +121,12 @@ func (r *Run) call(ctx context.Context, down bool) error {
 	if down {
 		f = r.migration.Down
 	}
-	if err := safely(func() error { return f(ctx, r) }); err != nil {
-		return err
-	}
-	return r.failure
+	return safely(func() error {
+		if err := f(ctx, r); err != nil {
+			return err
+		}
+		return r.failure
+	})
 }
 
 // done returns the record of a finished migration.
