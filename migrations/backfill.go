@@ -67,7 +67,8 @@ type Backfill struct {
 	ReadUnits, WriteUnits float64
 
 	// Toolkit includes the rows of this module: locks, sessions, records of migrations, sentinels of unique values.
-	// Their types begin with "mortise.". Defaults to false.
+	// Their types begin with "mortise.". With Exact, Transform has to leave the lock of the migrations and the checkpoints of this one
+	// unchanged, since each transaction contains them already. Defaults to false.
 	Toolkit bool
 }
 

@@ -308,3 +308,32 @@ func (w *world) effects(id string) (list []int64) {
 	}
 	return list
 }
+
+// No answer tells whether an item was written, so neither does the error of that item.
+func TestBackfill_AnItemWithoutAnAnswerMayBeWritten(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.fill(1)
+		var faults faulty.Client
+		tbl, err := table.Open(w.connect(faults.Options), w.schema)
+		require.NoError(t, err)
+		locks, err := lock.New(tbl, lock.Config{Logger: discard})
+		require.NoError(t, err)
+		m, err := migrations.New(tbl, locks, []migrations.Migration{{ID: "1_fill", Up: func(ctx context.Context, run *migrations.Run) error {
+			_, err := run.Backfill(ctx, migrations.Backfill{
+				Name: "fill", Segments: 1, Filter: only(),
+				Transform: func(ctx context.Context, item table.Item) (table.Item, error) {
+					faults.Script(faulty.DropReply, faulty.Refuse(400, "AccessDeniedException"))
+					return increment(ctx, item)
+				},
+			})
+			return err
+		}}}, migrations.WithLogger(discard))
+		require.NoError(t, err)
+		_, err = m.Up(ctx)
+		var failed *migrations.ItemError
+		require.ErrorAs(t, err, &failed)
+		assert.True(t, table.MayBeApplied(err))
+		assert.EqualValues(t, 1, integer(w.get(failed.Key)["m"]))
+		require.NoError(t, locks.Close(ctx))
+	})
+}

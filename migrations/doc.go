@@ -82,11 +82,12 @@
 //	UnknownError      the table has records that the program does not know. Nothing ran. Matches ErrUnknown
 //	OrderError        a pending migration comes before one that has begun. Nothing ran. Matches ErrOutOfOrder
 //	ErrIrreversible   a migration has no Down. Nothing ran
-//	ItemError         a backfill failed on this item, which is unchanged. Others may have been written
+//	ItemError         a backfill failed on this item, which is unchanged unless table.MayBeApplied is true of the error.
+//	                  Others may have been written
 //	PanicError        a migration panicked. It has the stack. Matches ErrPanic
 //	lock.ErrLost      another instance may hold the lock. The record still shows the migration as running; the
 //	                  next Up continues it if it is Idempotent
-//	ErrMalformed      this version of the package cannot read a row. Nothing ran
+//	ErrMalformed      this version of the package cannot read a row. Nothing ran but the finished migrations
 //
 // A failure is recorded even if the context has ended; that takes at most 5 s. Texts of this package's errors, and logs above
 // debug level, contain no keys and no values of attributes. The texts of the application's own errors and panics are returned to the

@@ -45,7 +45,7 @@ var (
 	ErrPanic = errors.New("panic")
 
 	// ErrMalformed reports that the row of a migration or checkpoint is invalid, or of a newer version of this package.
-	// Nothing was run.
+	// Nothing was run, except for the finished migrations of a *[PartialError].
 	ErrMalformed = errors.New("malformed record")
 
 	// errExited reports a function that ended its goroutine (runtime.Goexit).
@@ -142,7 +142,7 @@ func (e *PartialError) Error() string {
 func (e *PartialError) Unwrap() error { return e.Err }
 
 // ItemError reports the item on which a backfill failed. Its text does not contain the key, which is the application's.
-// The [PartialError] around it names the migration and the step.
+// The [PartialError] around it names the migration and the step. The item is unchanged, unless [table.MayBeApplied] is true of the error.
 type ItemError struct {
 	Migration string
 	Step      string

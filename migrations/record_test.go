@@ -209,3 +209,22 @@ func TestRecord_HasThePrefixOfTheLockClient(t *testing.T) {
 		assert.Empty(t, page.Items, "the application's index is the application's")
 	})
 }
+
+// A checkpoint that cannot be read stops the migration that has it, after those that were finished before.
+func TestDown_StopsAtAMalformedCheckpoint(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		m := w.migrator(bothWays(1, 5))
+		_, err := m.Up(ctx)
+		require.NoError(w, err)
+		require.NoError(w, w.table.Write(ctx, table.Update(keys.NewKey("MIGRATIONS#main", "CHECKPOINT#2_steps#first#000000"), table.Attr("seq").Set(0))))
+		_, err = m.DownTo(ctx, "")
+		require.ErrorIs(w, err, migrations.ErrMalformed)
+		var partial *migrations.PartialError
+		require.ErrorAs(w, err, &partial)
+		assert.Len(w, partial.Done, 2)
+		assert.EqualValues(w, 1, w.count("first"))
+		list, err := m.Status(ctx)
+		require.NoError(w, err)
+		assert.Equal(w, migrations.Applied, list[1].State)
+	})
+}
