@@ -111,6 +111,22 @@ func TestBackfill_KeepsTheBudget(t *testing.T) {
 		w.Logf("budget of %v read units per second: %.2f measured over %v (goal within 5 %%)", rate, measured, time.Since(start).Round(time.Second))
 		assert.InEpsilon(w, rate, measured, 0.05)
 	})
+	for _, exact := range []bool{false, true} { // of pages of which nothing is written but the positions after them
+		virtual(t, func(ctx context.Context, w *world) {
+			const rate = 10.0
+			w.fill(1000)
+			var p migrations.Progress
+			start := time.Now()
+			_, err := w.migrator(backfill(migrations.Backfill{
+				Transform: func(context.Context, table.Item) (table.Item, error) { return nil, nil }, Exact: exact, WriteUnits: rate, PageSize: 5,
+			}, &p)).Up(ctx)
+			require.NoError(w, err)
+			assert.Zero(w, p.Changed)
+			measured := p.WriteUnits / time.Since(start).Seconds()
+			w.Logf("budget of %v write units per second for positions, exact %v: %.2f measured over %v (goal within 5 %%)", rate, exact, measured, time.Since(start).Round(time.Second))
+			assert.InEpsilon(w, rate, measured, 0.05)
+		})
+	}
 }
 
 // Writes that find the capacity of a small provisioned table used up are refused, for as long as the others take it. That is the speed of

@@ -116,8 +116,12 @@ func (f *filling) fill(ctx context.Context) error {
 	return err
 }
 
-// record writes a checkpoint. It repeats that as paid does, so an attempt can find what an earlier one has written.
+// record writes a checkpoint. It repeats that as paid does, so an attempt can find what an earlier one has written. Pages of which no item
+// changes write nothing else, so it waits for the budget, too.
 func (f *filling) record(ctx context.Context, c checkpoint) error {
+	if err := f.writes.wait(ctx); err != nil {
+		return err
+	}
 	err := f.paid(ctx, func(ctx context.Context) error { return f.run.lease.Write(ctx, f.run.checkpointOp(c)) })
 	if errors.As(err, new(*reachedError)) {
 		return nil
