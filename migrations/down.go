@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/lock"
 )
 
@@ -79,7 +78,8 @@ func (m *Migrator) begun(s *snapshot, migration *Migration) bool {
 
 // down calls which, and takes back the migrations that it returns, in that order. It refuses if records and program disagree.
 func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration) (report Report, err error) {
-	plan := func(s *snapshot, look look) ([]*Migration, error) {
+	warn := m.warnings()
+	plan := func(s *snapshot, alone bool) ([]*Migration, error) {
 		list := which(s)
 		if len(list) == 0 {
 			return nil, nil
@@ -89,9 +89,10 @@ func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration)
 			later := slices.ContainsFunc(unknown.IDs, func(id string) bool {
 				return !s.records[id].Repeatable && compare(id, list[len(list)-1].ID) > 0
 			})
-			if found := m.judge(nil, m.onUnknown == Fail || later, look == beforeLock, unknown); found != nil {
+			if m.onUnknown == Fail || later {
 				return nil, unknown
 			}
+			warn(unknown)
 		}
 		var drift DriftError
 		for _, migration := range list {
@@ -102,12 +103,15 @@ func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration)
 			if st.State == Drifted { // its Down may not fit what was applied
 				drift.Drifted = append(drift.Drifted, Drift{ID: st.ID, Applied: st.Record.Revision, Now: migration.Revision})
 			}
-			if !st.Resumable && (st.State == Failed || st.State == Running && look == underLock) {
+			if !st.Resumable && (st.State == Failed || st.State == Running && alone) {
 				return nil, &UnfinishedError{*st.Record, false}
 			}
 		}
 		if len(drift.Drifted) > 0 {
-			return list, errs.Join(m.judge(nil, m.onDrift == Fail, look == beforeLock, &drift)...)
+			if m.onDrift == Fail {
+				return nil, &drift
+			}
+			warn(&drift)
 		}
 		return list, nil
 	}
@@ -115,7 +119,7 @@ func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration)
 	if err != nil {
 		return report, err
 	}
-	if list, err := plan(s, beforeLock); err != nil || len(list) == 0 {
+	if list, err := plan(s, false); err != nil || len(list) == 0 {
 		return report, err
 	}
 	err = m.exclusively(ctx, nil, func(ctx context.Context, lease *lock.Lease) error {
@@ -123,7 +127,7 @@ func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration)
 		if err != nil {
 			return err
 		}
-		list, err := plan(s, underLock)
+		list, err := plan(s, true)
 		if err != nil {
 			return err
 		}

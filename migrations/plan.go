@@ -58,7 +58,7 @@ func (m *Migrator) Plan(ctx context.Context) ([]Action, error) {
 	if err != nil {
 		return nil, wrap("plan", err)
 	}
-	todo, err := m.todo(s, "", underLock)
+	todo, err := m.todo(s, "", true, unsaid)
 	list := make([]Action, len(todo))
 	for i, st := range todo {
 		list[i] = Action{ID: st.ID, Name: st.Name, State: st.State, Text: st.text()}
@@ -99,18 +99,9 @@ func (m *Migrator) Validate(ctx context.Context) error {
 	}
 	strict := *m
 	strict.onDrift, strict.onUnknown, strict.order = Fail, Fail, Refuse
-	_, err = strict.todo(s, "", underLock)
+	_, err = strict.todo(s, "", true, unsaid)
 	return wrap("validate", err)
 }
-
-// look is the situation in which the records are read.
-type look int
-
-const (
-	silently   look = iota // log nothing
-	beforeLock             // log what the policies allow
-	underLock              // no other instance runs: a migration recorded as running was interrupted
-)
 
 // missing returns the IDs of records of migrations that the program does not have, in order.
 func (m *Migrator) missing(s *snapshot) []string {
@@ -150,8 +141,9 @@ func (m *Migrator) last(s *snapshot) (last string) {
 }
 
 // todo lists the migrations to run, up to and including upTo (empty: all), in order. Its error joins the reasons why
-// none of them should run.
-func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
+// none of them should run. Those that the policies allow are passed to allowed. alone means that no other instance runs, so that a migration
+// recorded as running was interrupted, unless it is live.
+func (m *Migrator) todo(s *snapshot, upTo string, alone bool, allowed func(error)) ([]Status, error) {
 	var list []Status
 	var drift DriftError
 	var late OrderError
@@ -167,7 +159,7 @@ func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 		case Applied:
 			continue
 		case Running, Failed:
-			if (st.Record.Down || !st.Resumable) && (st.State == Failed || look == underLock && !s.live[st.ID]) {
+			if (st.Record.Down || !st.Resumable) && (st.State == Failed || alone && !s.live[st.ID]) {
 				found = append(found, &UnfinishedError{*st.Record, st.Resumable})
 				continue
 			}
@@ -184,25 +176,35 @@ func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 		}
 		list = append(list, st)
 	}
-	log := look == beforeLock
+	judge := func(fail bool, err error) {
+		if fail {
+			found = append(found, err)
+		} else {
+			allowed(err)
+		}
+	}
 	if unknown := m.unknown(s); unknown != nil {
-		found = m.judge(found, m.onUnknown == Fail, log, unknown)
+		judge(m.onUnknown == Fail, unknown)
 	}
 	if len(drift.Drifted) > 0 {
-		found = m.judge(found, m.onDrift == Fail, log, &drift)
+		judge(m.onDrift == Fail, &drift)
 	}
 	if len(late.Pending) > 0 {
-		found = m.judge(found, m.order == Refuse, log, &late)
+		judge(m.order == Refuse, &late)
 	}
 	return list, errs.Join(found...)
 }
 
-func (m *Migrator) judge(found []error, fail, log bool, err error) []error {
-	if fail {
-		return append(found, err)
+// unsaid logs nothing.
+func unsaid(error) {}
+
+// warnings returns a function that logs what the policies allow, each text once. The records are read several times in a call.
+func (m *Migrator) warnings() func(error) {
+	said := map[string]bool{}
+	return func(err error) {
+		if text := err.Error(); !said[text] {
+			said[text] = true
+			m.logger.Warn("migrations: " + text)
+		}
 	}
-	if log {
-		m.logger.Warn("migrations: " + err.Error())
-	}
-	return found
 }

@@ -2,6 +2,8 @@ package migrations_test
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,6 +40,42 @@ func TestPlan_ALateMigrationIsNotSkippedSilently(t *testing.T) {
 		assert.Equal(w, "2_b", report.Done[0].ID)
 		require.NoError(w, w.migrator(list).Validate(ctx))
 	})
+}
+
+// What the policies allow is logged also if it came up while the instance waited for another one, whether that ends with the lock or
+// without it.
+func TestPlan_ALateMigrationIsNotSkippedSilentlyAfterAWait(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"with the lock": 0, "without it": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				locks := w.start(lock.Config{}, nil).locks
+				lease, err := locks.Acquire(ctx, lock.Beside(migrationsRow))
+				require.NoError(w, err)
+				other := w.migrator([]migrations.Migration{simple("1_a"), {ID: "3_c", Up: func(context.Context, *migrations.Run) error {
+					time.Sleep(takes)
+					return nil
+				}}})
+				var log journal
+				m := w.migrator(listOf("1_a", "2_b"), migrations.OutOfOrder(migrations.Skip), migrations.OnUnknown(migrations.Warn), migrations.WithLogger(log.logger()))
+				var group sync.WaitGroup
+				up := func(m *migrations.Migrator, done int) {
+					group.Go(func() {
+						report, err := m.Up(ctx)
+						assert.NoError(w, err)
+						assert.Len(w, report.Done, done)
+					})
+					time.Sleep(time.Millisecond) // until it waits
+				}
+				up(other, 2)
+				up(m, 0)
+				require.NoError(w, lease.Release(ctx))
+				group.Wait()
+				assert.Zero(w, w.count("2_b"))
+				assert.Equal(w, 1, strings.Count(log.String(), "2_b before 3_c"), log.String())
+				assert.Equal(w, 1, strings.Count(log.String(), "unknown migrations: 3_c"), log.String())
+			})
+		})
+	}
 }
 
 // A program may not know what another version has applied, and still must not run its own before it.

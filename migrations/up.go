@@ -41,11 +41,12 @@ func (m *Migrator) up(ctx context.Context, upTo string) (report Report, err erro
 	if err != nil {
 		return report, err
 	}
-	if todo, err := m.todo(s, upTo, beforeLock); err != nil || len(todo) == 0 {
+	warn := m.warnings()
+	if todo, err := m.todo(s, upTo, false, warn); err != nil || len(todo) == 0 {
 		return report, err
 	}
 	left := func(s *snapshot) (bool, error) {
-		todo, err := m.todo(s, upTo, silently)
+		todo, err := m.todo(s, upTo, false, warn)
 		return len(todo) > 0, err
 	}
 	err = m.exclusively(ctx, left, func(ctx context.Context, lease *lock.Lease) error {
@@ -53,7 +54,7 @@ func (m *Migrator) up(ctx context.Context, upTo string) (report Report, err erro
 		if err != nil {
 			return err
 		}
-		todo, err := m.todo(s, upTo, underLock)
+		todo, err := m.todo(s, upTo, true, warn)
 		if err != nil {
 			return err
 		}
