@@ -25,7 +25,7 @@ type filling struct {
 	shapes  shapes
 	usage   *table.Usage
 	started time.Time
-	total   int64 // estimated number of items in the table; 0 if unknown
+	total   int64 // estimated number of items to read; 0 if unknown
 	earlier int64 // items read in earlier attempts
 	done    atomic.Bool
 
@@ -168,8 +168,10 @@ func (f *filling) report(ctx context.Context, cancel context.CancelCauseFunc) (s
 	if report == nil {
 		return func() {}
 	}
-	if size, err := f.run.migrator.table.Estimate(ctx); err == nil {
-		f.total = size.Items
+	if f.spec.Filter.IsZero() { // nobody knows how many items a Filter selects
+		if size, err := f.run.migrator.table.Estimate(ctx); err == nil {
+			f.total = size.Items
+		}
 	}
 	end := make(chan struct{})
 	var group sync.WaitGroup

@@ -12,10 +12,10 @@ import (
 type Progress struct {
 	Migration string
 	Step      string
-	Seen      int64         // items read
+	Seen      int64         // items read that the Filter selects
 	Changed   int64         // items written
 	Conflicts int64         // items that another program had changed meanwhile
-	Total     int64         // items in the table, as DynamoDB estimates with a delay of hours; 0 if unknown
+	Total     int64         // items in the table, as DynamoDB estimates with a delay of hours; 0 if unknown, or with a Filter
 	Elapsed   time.Duration // duration of this attempt
 	Rate      float64       // items read per second
 	Left      time.Duration // estimated remaining time; 0 if unknown

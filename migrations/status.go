@@ -39,7 +39,7 @@ type StepStatus struct {
 	// For a backfill:
 	Segments     int   // number of segments; 0 for other steps
 	SegmentsDone int   // number of finished segments
-	Seen         int64 // items read so far
+	Seen         int64 // items read so far that its Filter selects; at the end, that can be few of Total
 	Changed      int64 // items written so far
 	Total        int64 // items in the table, as DynamoDB estimates with a delay of hours; 0 if unknown
 }
