@@ -273,10 +273,10 @@ func malformed(err error) error {
 
 // short returns an error's text for a record. It is bounded to keep the row small.
 func short(err error) string {
-	const limit = 1000
+	const limit, more = 1000, "…"
 	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
 	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
+	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
 }

@@ -32,7 +32,7 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 		}
 		record.Attempts = before.Attempts
 	}
-	record.Attempts++
+	record.Attempts = max(record.Attempts, record.Attempts+1) // also after the greatest number, which somebody else has written
 	run := &Run{migrator: m, lease: lease, migration: migration, record: &record, steps: map[string]map[uint32]checkpoint{}, used: map[string]bool{}}
 	fail := func(err error) error {
 		return &PartialError{Done: report.Done, Failed: migration.ID, Step: run.step, Err: err}

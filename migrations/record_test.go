@@ -2,6 +2,7 @@ package migrations_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"math"
@@ -226,5 +227,33 @@ func TestDown_StopsAtAMalformedCheckpoint(t *testing.T) {
 		list, err := m.Status(ctx)
 		require.NoError(w, err)
 		assert.Equal(w, migrations.Applied, list[1].State)
+	})
+}
+
+// A count by another hand does not turn into one that cannot be read.
+func TestRecord_AHugeCountOfAttemptsStaysReadable(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		fails := true
+		m := w.migrator([]migrations.Migration{{ID: "1_a", Idempotent: true, Up: func(context.Context, *migrations.Run) error {
+			if fails {
+				return errors.New(strings.Repeat("ä", 1000))
+			}
+			return nil
+		}}})
+		_, err := m.Up(ctx)
+		require.Error(w, err)
+		record := keys.NewKey("MIGRATIONS#main", "MIGRATION#1_a")
+		require.NoError(w, w.table.Write(ctx, table.Update(record, table.Attr("attempts").Set(math.MaxInt64))))
+		_, err = m.Up(ctx)
+		require.Error(w, err)
+		list, err := m.Status(ctx)
+		require.NoError(w, err)
+		assert.LessOrEqual(w, len(list[0].Record.Error), 1000, "bytes of the text, as documented")
+		fails = false
+		_, err = m.Up(ctx)
+		require.NoError(w, err)
+		list, err = m.Status(ctx)
+		require.NoError(w, err)
+		assert.Equal(w, migrations.Applied, list[0].State)
 	})
 }
