@@ -71,7 +71,7 @@ func subcommands() []subcommand {
 		},
 		{
 			name: "validate", text: "fail unless the table's records and this program agree", run: validate,
-			more: "They agree if no migration is drifted, unknown, out of order, failed, or interrupted and not idempotent.\nPending migrations are allowed.",
+			more: "They agree if no migration is drifted, unknown or out of order, and up continues each one that has failed or was\ninterrupted. Pending migrations are allowed.",
 		},
 		{name: "help", operand: "SUBCOMMAND", text: "explain a subcommand, or list them"},
 	}
