@@ -9,7 +9,7 @@ import (
 )
 
 // Baseline records all migrations up to and including the one with the given ID as applied, without running them. Use
-// it for a table that is already in that state. Existing records do not change; one that is Running or Failed is an
+// it for a table that is already in that state. Applied migrations keep their records; one that is Running or Failed is an
 // *[UnfinishedError]. To [Migrator.Down], they were applied before those that come after them.
 //
 // Cost: a lock, one consistent query and a guarded write per 99 migrations.
