@@ -145,7 +145,7 @@ func (m *Migrator) fixOp(fix Fix) table.Op {
 	case AcceptRevision:
 		record.Revision, record.Name = migration.Revision, migration.Name
 	case Retry:
-		record.State, record.Approved = Failed, true
+		record.Approved = true
 	}
 	return m.rows.records.PutOp(record)
 }

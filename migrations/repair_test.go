@@ -104,3 +104,35 @@ func TestRepair_WaitsWithoutReading(t *testing.T) {
 		assert.LessOrEqual(w, reads, 3)
 	})
 }
+
+// A migration that was cut off has not failed, also when it may run again.
+func TestRepair_ARetryLeavesACutOffMigrationCutOff(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var p *process
+		p = w.start(lock.Config{}, []migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, _ *migrations.Run) error {
+			p.line.kill()
+			return ctx.Err()
+		}}})
+		_, err := p.m.Up(ctx)
+		require.Error(w, err)
+		m := w.migrator(listOf("1_a"))
+		_, err = m.Up(ctx)
+		require.ErrorIs(w, err, migrations.ErrUnfinished)
+		made, err := m.Repair(ctx, func(f migrations.Fix) bool { return f.Kind == migrations.Retry })
+		require.NoError(w, err)
+		require.Len(w, made, 1)
+		list, err := m.Status(ctx)
+		require.NoError(w, err)
+		assert.Equal(w, migrations.Running, list[0].State)
+		assert.True(w, list[0].Resumable)
+		assert.False(w, list[0].Live)
+		plan, err := m.Plan(ctx)
+		require.NoError(w, err)
+		require.Len(w, plan, 1)
+		assert.Equal(w, "resume 1_a, which was cut off in attempt 1", plan[0].Text)
+		report, err := m.Up(ctx)
+		require.NoError(w, err)
+		assert.Len(w, report.Done, 1)
+		assert.EqualValues(w, 1, w.count("1_a"))
+	})
+}
