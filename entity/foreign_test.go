@@ -143,6 +143,15 @@ func TestForeignType_IsReported(t *testing.T) {
 		n, err = lastOf(members.Query(ctx, keys.Values{"club": "none"}))
 		require.NoError(t, err)
 		assert.Equal(t, 10, n)
+
+		// A page that ends before such a row is not the last one, also if nothing else follows.
+		require.NoError(t, tbl.Write(ctx, table.Put(table.Item{"pk": strf("CLUB#none"), "sk": strf("MEMBER#99"), "type": premium})))
+		page, err := members.Page(ctx, keys.Values{"club": "none"}, entity.Limit(10), entity.PageSize(100))
+		require.NoError(t, err)
+		assert.Len(t, page.Items, 10)
+		require.NotEmpty(t, page.Next)
+		_, err = members.Page(ctx, keys.Values{"club": "none"}, entity.After(page.Next))
+		foreign(err, premium, "Page after the last row of the type")
 	})
 }
 

@@ -58,7 +58,9 @@ func (e *core) page(ctx context.Context, match keys.Values, opts []ReadOption, i
 		}
 		rows, last = append(rows, o), item
 	}
-	if len(rows) == s.limit && s.rows.pending(s.visible) {
+	// A row that next would refuse counts too, or the last page would pass over it in silence.
+	follows := func(item table.Item) bool { return s.visible(item) || s.foreign(item) != nil }
+	if len(rows) == s.limit && s.rows.pending(follows) {
 		next = s.binding.seal(s.rows.last, last)
 	}
 	items.Set(reflect.Append(items, rows...))
