@@ -60,14 +60,20 @@ func (k keyPlan) missing(v reflect.Value) *field {
 	return nil
 }
 
-// restore sets the fields of v from a key.
-func (k keyPlan) restore(v reflect.Value, key string) error {
+// restore sets the wanted fields of v from a key. The others have attributes of their own, and may be of types that cannot be read
+// from a key.
+func (k keyPlan) restore(v reflect.Value, key string, wanted func(*field) bool) error {
 	parsed, err := k.tpl.Parse(key)
 	if err != nil {
 		return err
 	}
 	for i, f := range k.stored {
-		if err := setKeyValue(f.of(v), parsed[i]); err != nil {
+		if !wanted(f) {
+			continue
+		}
+		at := f.of(v)
+		at.SetZero() // T's own decoder may have set it
+		if err := setKeyValue(at, parsed[i]); err != nil {
 			return err
 		}
 	}
@@ -272,14 +278,8 @@ func (p *plan) restoreKeys(item table.Item, v reflect.Value) (attribute string, 
 		if !ok || key == nil {
 			return k.attr, fmt.Errorf("%w: no such key attribute", ErrInvalid)
 		}
-		back := reflect.New(v.Type()).Elem()
-		if err := k.restore(back, key.Value); err != nil {
+		if err := k.restore(v, key.Value, missing); err != nil {
 			return k.attr, err
-		}
-		for _, f := range k.stored {
-			if missing(f) {
-				f.of(v).Set(f.of(back))
-			}
 		}
 	}
 	return "", nil

@@ -3,6 +3,7 @@ package entity
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -31,6 +32,9 @@ func (c *compiler) settle(k *keyPlan) {
 // removable reports whether the entity can omit the key to keep a row out of the index. A home must be stored in any case.
 func (k *keyPlan) removable() bool { return k.tpl != nil && !k.inherited && len(k.keeps) == 0 }
 
+// isKept reports whether the key is the home of a field.
+func (k *keyPlan) isKept(f *field) bool { return slices.Contains(k.keeps, f) }
+
 // whole returns the text of a home for v. It is "" if no field that the home keeps has a value. A value that could not be
 // read back from the text is an error.
 func (k *keyPlan) whole(v reflect.Value) (string, error) {
@@ -47,7 +51,7 @@ func (k *keyPlan) whole(v reflect.Value) (string, error) {
 		return "", err
 	}
 	back := reflect.New(v.Type()).Elem()
-	if err := k.restore(back, key); err != nil {
+	if err := k.restore(back, key, k.isKept); err != nil {
 		return "", fmt.Errorf("%w: attribute %q could not be read back: %w", ErrInvalid, k.attr, err)
 	}
 	for _, f := range k.keeps {
@@ -86,12 +90,8 @@ func (p *plan) restoreHomes(item map[string]types.AttributeValue, v reflect.Valu
 		if !ok || key == nil {
 			return k.attr, fmt.Errorf("%w: not a string", ErrInvalid)
 		}
-		back := reflect.New(v.Type()).Elem()
-		if err := k.restore(back, key.Value); err != nil {
+		if err := k.restore(v, key.Value, k.isKept); err != nil {
 			return k.attr, fmt.Errorf("%w: %w", ErrInvalid, err)
-		}
-		for _, f := range k.keeps { // the other fields have their own attributes
-			f.of(v).Set(f.of(back))
 		}
 	}
 	return "", nil
