@@ -12,8 +12,9 @@ import (
 //   - With some values: the text through the last delimiter before the next field. Returns [ErrNoPrefix] if no
 //     delimiter is there, as after a fixed-width field (use [Template.Between]), or if a shard of a later field
 //     comes first (use [Template.Shards]).
-//   - With all values: the key and a delimiter. This is the prefix of keys below it in a hierarchy. The key itself does
-//     not begin with it; use [Template.Range] to include the key.
+//   - With all values: the key and a delimiter, or the key alone if it ends with one. This is the prefix of keys below it
+//     in a hierarchy. A key without the delimiter at its end does not begin with it; use [Template.Range] to include the
+//     key. A prefix that exceeds the limit is [ErrTooLong], since no key begins with it.
 //
 // If you pass a [Values], it has to contain the first n fields of the template and no other fields.
 func (t *Template) Prefix(values ...any) (string, error) {
@@ -27,10 +28,13 @@ func (t *Template) Prefix(values ...any) (string, error) {
 		return "", err
 	}
 	prefix, err := t.prefix(op, src, n, -1)
-	if err == nil && n > 0 && n == len(t.fields) && prefix[len(prefix)-1] != t.esc.delim {
-		prefix += string(rune(t.esc.delim))
+	if err != nil || n == 0 || n < len(t.fields) || prefix[len(prefix)-1] == t.esc.delim {
+		return prefix, err
 	}
-	return prefix, err
+	if len(prefix) == t.limit {
+		return "", t.fail(op, t.parts[len(t.parts)-1].field, tooLong(len(prefix)+1, t.limit))
+	}
+	return prefix + string(rune(t.esc.delim)), nil
 }
 
 func (t *Template) prefix(op string, src source, n, shard int) (string, error) {
