@@ -192,6 +192,19 @@ func TestMerge_RequestsOfAShardedQuery(t *testing.T) {
 		for _, err := range signals.Query(ctx, keys.Values{"day": "mon", "source": "3"}) {
 			require.ErrorIs(t, err, entity.ErrInvalid, "the shard of a source has rows of others too")
 		}
+		for _, c := range []struct {
+			match keys.Values
+			index string
+		}{
+			{keys.Values{"level": 0, "source": "3"}, "gsi1"},
+			{keys.Values{"level": 0, "source": "3", "minute": 3}, "gsi1"},
+			{keys.Values{"day": "mon", "source": "3"}, "gsi3"},
+		} {
+			n, err := lastOf(signals.Query(ctx, c.match, entity.On(c.index)))
+			require.ErrorIs(t, err, entity.ErrInvalid, "no key of the index tells the sources apart")
+			require.ErrorContains(t, err, `"Source"`)
+			assert.Zero(t, n)
+		}
 		assert.Empty(t, f.faults.Sent())
 
 		f.faults.Script(faulty.Pass, faulty.Refuse(400, "AccessDeniedException"))

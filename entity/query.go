@@ -73,7 +73,7 @@ func (e *core) visible(item table.Item, r *reading) bool {
 //
 // If the partition key has a shard, and match leaves out the field from which only the shard is computed, Query reads
 // all shards, up to 8 at a time, and merges their rows by sort key. Rows with the same sort key come in the order of
-// the shards.
+// the shards. match can contain that field only if the sort key does, since a shard has rows of other values too.
 //
 // Options: all except [Segments].
 //
@@ -126,6 +126,9 @@ func (e *core) search(match keys.Values, opts []ReadOption, more int) (*search, 
 	}
 	values, err := split(match, pk, sk)
 	if err != nil {
+		return nil, err
+	}
+	if err := pk.narrows(values[0], sk); err != nil {
 		return nil, err
 	}
 	pks, err := pk.shards(values[0])
@@ -205,6 +208,18 @@ func (k *keyPlan) shards(values keys.Values) ([]string, error) {
 		return nil, errs.Kind(ErrInvalid, err)
 	}
 	return []string{one}, nil
+}
+
+// narrows refuses a value from which only the shard is computed, unless the sort key contains it: the shard has rows of other values
+// too.
+func (k *keyPlan) narrows(values keys.Values, sk *keyPlan) error {
+	for i, tf := range k.tpl.Fields() {
+		f := k.refs[i]
+		if _, ok := values[tf.Name]; ok && tf.Computed && f != sk.natural && !slices.Contains(sk.stored, f) {
+			return fmt.Errorf("%w: %q selects a shard, which has rows of other values too, and is not part of the sort key: leave it out", ErrInvalid, f.goName)
+		}
+	}
+	return nil
 }
 
 // keysOf returns the keys of the table or index that r reads. It refuses an index that lacks what the read needs.
