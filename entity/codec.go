@@ -267,9 +267,10 @@ func (e *core) decodeInto(v reflect.Value, item table.Item) (attribute string, e
 	return p.restoreKeys(item, v)
 }
 
-// restoreKeys sets those fields of a key whose attributes the row lacks from the key itself.
+// restoreKeys sets those fields of a key whose attributes the row lacks from the key itself. A field of a type that cannot be read from
+// a key stays zero, like any other whose attribute an index does not project.
 func (p *plan) restoreKeys(item table.Item, v reflect.Value) (attribute string, err error) {
-	missing := func(f *field) bool { return f.attr == "" || item[f.attr] == nil }
+	missing := func(f *field) bool { return f.attr == "" || item[f.attr] == nil && restorable(f.typ) }
 	for _, k := range []*keyPlan{&p.pk, &p.sk} {
 		if !slices.ContainsFunc(k.refs, missing) {
 			continue

@@ -296,6 +296,13 @@ func TestDecode_KeyFieldsWithAttributesNeedNotBeReadableFromTheKey(t *testing.T)
 		read, err := exams.Get(t.Context(), wrote, entity.Consistent())
 		require.NoError(t, err)
 		assert.Equal(t, wrote, read)
+
+		bare, err := tbl.Get(t.Context(), exams.Key(wrote), true)
+		require.NoError(t, err)
+		delete(bare, "grade") // as in an index that does not project it
+		read, err = exams.Decode(bare)
+		require.NoError(t, err)
+		assert.Equal(t, exam{Pupil: "p", No: 7, Room: "r"}, read)
 	})
 }
 
