@@ -201,7 +201,7 @@ func (t *Table) filterBuilder(index string) (b builder) {
 // condition includes that end (https://github.com/aws/aws-sdk-ruby/issues/2456). In an index, other items can have the same key.
 func (t *Table) isComplete(q Query) bool {
 	end := q.SK.Hi
-	if q.Descending {
+	if q.Descending || q.SK.Hi == q.SK.Lo+"\x00" { // a single sort key is both ends
 		end = q.SK.Lo
 	}
 	if q.Start == nil || q.Index != "" || end == "" {

@@ -521,6 +521,7 @@ func TestQueryPage_AtTheEndOfTheRangeIsEmpty(t *testing.T) {
 		for _, r := range []keys.Range{{Hi: "d"}, {Lo: "b", Hi: "d"}, {Lo: "c", Hi: "d"}} {
 			assert.Equal(t, table.Page{}, page(r, false, "d"), "%v", r)
 		}
+		assert.Equal(t, table.Page{}, page(keys.Range{Lo: "b", Hi: "b\x00"}, false, "b"), "a single key")
 		assert.Len(t, f.faults.Sent(), sent)
 		assert.Len(t, page(keys.Range{Lo: "b", Hi: "d"}, true, "c").Items, 1)
 		assert.Len(t, page(keys.Range{Lo: "b", Hi: "d"}, false, "b").Items, 1)
