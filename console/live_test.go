@@ -459,6 +459,58 @@ func TestSessions_ShowWhoLives(t *testing.T) {
 	})
 }
 
+// A process renews its session much more often than the pages read it, where leases are short or processes are many. A lease that lasted
+// when its row was read is no dead one because the row was not read again since.
+func TestSessions_ThatAreSeldomReadAreNotShownAsDead(t *testing.T) {
+	for name, processes := range map[string]int{"short leases": 1, "many processes": 300} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(w *world) {
+				for i := range processes {
+					w.hold(beside(i), fmt.Sprint("p", i))
+				}
+				pages := []*reader{w.open("locks"), w.open("sessions"), w.open("lock&pk=TENANT%23acme&of=ORDER%23000")}
+				for range 60 {
+					time.Sleep(time.Second)
+					for _, page := range pages {
+						assert.NotRegexp(w, "silent|late, its lease", page.last())
+					}
+				}
+			}, indexed, func(w *world) {
+				if processes == 1 {
+					w.locks.Lease = time.Second
+				}
+			})
+		})
+	}
+}
+
+// Sessions are read by another operation than the lists of locks, which can be the only one that fails.
+func TestSessions_ThatCannotBeReadAreToldAndAreNotDead(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.hold(lock.Name("report"), "p1")
+		pages := []*reader{w.open("locks"), w.open("sessions"), w.open("lock&name=report")}
+		time.Sleep(time.Minute)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.ExpiredCredentials, Operation: "BatchGetItem"})
+		time.Sleep(10 * time.Second)
+		for range 60 {
+			time.Sleep(time.Second)
+			for i, page := range pages {
+				assert.Contains(w, page.last(), "The table cannot be read at the moment", i)
+				assert.NotContains(w, page.last(), "silent", i)
+			}
+		}
+		for i, page := range pages {
+			assert.Contains(w, page.last(), "alive when its row was read, 1 min", i)
+		}
+		w.engine.ClearFaults()
+		time.Sleep(20 * time.Second)
+		for i, page := range pages {
+			assert.NotContains(w, page.last(), "cannot be read", i)
+			assert.Contains(w, page.last(), "alive, its lease ends in", i)
+		}
+	}, indexed)
+}
+
 // An operator whose clock is an hour off must not take living holders for dead ones.
 func TestSessions_AWrongClockOfTheViewerShowsNobodyAsDead(t *testing.T) {
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {

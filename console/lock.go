@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -30,7 +31,8 @@ type lockHistory struct {
 	began    time.Time
 	changes  []change // the latest first
 	wrong    error    // why the row is not that of a lock, or a malformed one; nil otherwise
-	err      error    // why the table cannot be read
+	err      error    // why the lock cannot be read
+	unread   error    // why its sessions cannot be read
 }
 
 // change is one entry of a history.
@@ -83,13 +85,14 @@ func (c *Console) readLock(ctx context.Context, target lock.Target, publish func
 		default:
 			now.err = err
 		}
-		if turn%4 == 0 && now.wrong == nil && now.err == nil {
-			now.err = now.readSessions(ctx, c.config.Locks)
+		asked := turn%4 == 0 && now.wrong == nil && now.err == nil
+		if asked {
+			now.unread = now.readSessions(ctx, c.config.Locks, c.now)
 		}
 		snapshot := now
 		publish(&snapshot)
 		wait := inspectEvery
-		if now.err != nil {
+		if now.err != nil || asked && now.unread != nil {
 			wait = afterFailure
 		}
 		if !sleep(ctx, wait) {
@@ -99,7 +102,7 @@ func (c *Console) readLock(ctx context.Context, target lock.Target, publish func
 }
 
 // readSessions reads the sessions of the places in the line. A session that cannot be read stays as it was.
-func (h *lockHistory) readSessions(ctx context.Context, locks *lock.Client) error {
+func (h *lockHistory) readSessions(ctx context.Context, locks *lock.Client, clock func() time.Time) error {
 	var ids []string
 	for _, p := range h.record.Line {
 		if p.Session != "" && !slices.Contains(ids, p.Session) {
@@ -109,7 +112,7 @@ func (h *lockHistory) readSessions(ctx context.Context, locks *lock.Client) erro
 	if len(ids) == 0 {
 		return nil
 	}
-	seen, err := look(ctx, locks, ids)
+	seen, err := look(ctx, locks, clock, ids)
 	for _, id := range ids {
 		before, known := h.sessions[id]
 		if _, again := seen[id]; known && !again {
@@ -120,17 +123,24 @@ func (h *lockHistory) readSessions(ctx context.Context, locks *lock.Client) erro
 	return err
 }
 
-// look reads sessions. If some cannot be read, it returns the others and an error.
-func look(ctx context.Context, locks *lock.Client, ids []string) (map[string]sighting, error) {
+// look reads sessions. If some cannot be read, it returns the others and an error. Rows that are not in order are left out, without an error:
+// the table can be read.
+func look(ctx context.Context, locks *lock.Client, clock func() time.Time, ids []string) (map[string]sighting, error) {
 	list, err := locks.Sessions(ctx, ids...)
+	now := clock() // not from before: the request can have waited for its turn
 	seen := make(map[string]sighting, len(ids))
 	if err == nil { // after an error, a session that is not in list may still have a row
 		for _, id := range ids {
-			seen[id] = sighting{}
+			seen[id] = sighting{at: now}
 		}
 	}
 	for _, s := range list {
-		seen[s.ID] = sighting{s, true}
+		seen[s.ID] = sighting{s, true, now}
+	}
+	var row *entity.DecodeError
+	var undone *table.UnprocessedError
+	if errors.As(err, &row) && !errors.As(err, &undone) {
+		err = nil
 	}
 	return seen, err
 }
@@ -280,7 +290,7 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 		return v
 	}
 	now := c.now()
-	v.Read, v.Exists, v.Wrong, v.Failure, v.Began = h.read, h.exists, c.failure(h.wrong), c.failure(h.err), clock(h.began)
+	v.Read, v.Exists, v.Wrong, v.Failure, v.Began = h.read, h.exists, c.failure(h.wrong), c.failure(first(h.err, h.unread)), clock(h.began)
 	for _, e := range h.changes {
 		v.Changes = append(v.Changes, changeView{clock(e.at)[len("2006-01-02 "):], e.text})
 	}

@@ -39,18 +39,22 @@ type lockList struct {
 	passes int           // number of complete passes
 	took   time.Duration // duration of the last pass
 	err    error         // of the last pass; nil if it succeeded
+	again  error         // of the last time that the locks that are shown first were read again; nil if it succeeded
+	unread error         // of the last read of sessions; nil if it succeeded
 }
 
 // sighting is a session as it was read last.
 type sighting struct {
 	lock.Session
-	found bool // it has a row; otherwise it has ended
+	found bool      // it has a row; otherwise it has ended
+	at    time.Time // when it was read
 }
 
 // census finds all locks, in one pass after another. It reads the locks that are shown first more often.
 type census struct {
 	client *lock.Client
 	source lock.Source
+	now    func() time.Time
 
 	mu    sync.Mutex // guards the following; never held across I/O
 	list  lockList   // without records, which snapshot sets
@@ -63,7 +67,7 @@ func place(r *lock.Record) keys.Key { return keys.NewKey(r.Partition, r.Of) }
 
 // readLocks feeds the pages of locks and sessions, until ctx ends.
 func (c *Console) readLocks(ctx context.Context, publish func(*lockList)) {
-	s := &census{client: c.config.Locks, source: lock.Index(), known: map[keys.Key]lock.Record{}, poked: make(chan struct{}, 1)}
+	s := &census{client: c.config.Locks, source: lock.Index(), now: c.now, known: map[keys.Key]lock.Record{}, poked: make(chan struct{}, 1)}
 	s.list.index, s.list.sessions = true, map[string]sighting{}
 	var both sync.WaitGroup
 	defer both.Wait()
@@ -187,11 +191,14 @@ func (s *census) refresh(ctx context.Context) {
 			err = s.readSessions(ctx, some)
 		} else {
 			err = s.readAgain(ctx)
+			s.mu.Lock()
+			s.list.again = err
+			s.mu.Unlock()
 		}
+		s.poke()
 		if err != nil && !sleep(ctx, afterFailure) {
 			return
 		}
-		s.poke()
 	}
 }
 
@@ -208,14 +215,18 @@ func (s *census) sessionIDs() []string {
 		}
 	}
 	maps.DeleteFunc(s.list.sessions, func(id string, _ sighting) bool { return !ids[id] })
+	if len(ids) == 0 {
+		s.list.unread = nil
+	}
 	return slices.Sorted(maps.Keys(ids))
 }
 
 func (s *census) readSessions(ctx context.Context, ids []string) error {
-	seen, err := look(ctx, s.client, ids)
+	seen, err := look(ctx, s.client, s.now, ids)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.Copy(s.list.sessions, seen)
+	s.list.unread = err
 	return err
 }
 
@@ -327,7 +338,7 @@ func (c *Console) viewLocks(l *lockList, page int) locksView {
 		return locksView{}
 	}
 	now := c.now()
-	v := locksView{Known: l.passes > 0 || len(l.records) > 0, Held: l.held, Free: l.free, Bad: l.bad, How: l.freshness(), Failure: c.failure(l.err)}
+	v := locksView{Known: l.passes > 0 || len(l.records) > 0, Held: l.held, Free: l.free, Bad: l.bad, How: l.freshness(), Failure: c.failure(l.failed())}
 	for i := range l.records {
 		v.Waiting += l.records[i].Waiting()
 	}
@@ -381,6 +392,21 @@ func viewPlace(p *lock.Place, sessions map[string]sighting, now time.Time) place
 
 // lockURL returns the URL of a lock's page, relative to the other pages.
 func lockURL(pk, of string) string { return "lock?" + url.Values{"pk": {pk}, "of": {of}}.Encode() }
+
+// failed returns why a part of the list is older than it should be, or nil.
+func (l *lockList) failed() error {
+	return first(l.err, l.again, l.unread)
+}
+
+// first returns the first of some errors that is not nil, if there is one.
+func first(list ...error) error {
+	for _, err := range list {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // freshness describes how often the locks are read, and so how old a list can be.
 func (l *lockList) freshness() string {

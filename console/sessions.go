@@ -50,7 +50,7 @@ func (c *Console) viewSessions(l *lockList, page int) sessionsView {
 		return sessionsView{}
 	}
 	now := c.now()
-	v := sessionsView{Known: l.passes > 0 || len(l.records) > 0, Failure: c.failure(l.err), How: "Sessions are found in the lines of locks. " + l.freshness()}
+	v := sessionsView{Known: l.passes > 0 || len(l.records) > 0, Failure: c.failure(l.failed()), How: "Sessions are found in the lines of locks. " + l.freshness()}
 	byID := map[string]*sessionView{}
 	for i := range l.records {
 		r := &l.records[i]

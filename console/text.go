@@ -98,7 +98,8 @@ const (
 // skew is how far the clocks of processes may differ. It decides only whether an ended lease is shown as late or as dead.
 const skew = 2 * time.Second
 
-// state describes the state of a session, and returns its class.
+// state describes the state of a session, and returns its class. A row that shows a lease that lasts does not show later that the lease has
+// ended: its process may have renewed it since.
 func state(s sighting, now time.Time) (text, class string) {
 	switch {
 	case !s.found:
@@ -107,6 +108,8 @@ func state(s sighting, now time.Time) (text, class string) {
 		return "marked dead " + ago(now.Sub(s.Dead)), dead
 	case s.Expires.IsZero():
 		return "alive, it does not know the time", alive
+	case !now.Before(s.Expires) && s.at.Before(s.Expires): // it has to be renewed since, and the row was not read again
+		return "alive when its row was read, " + ago(now.Sub(s.at)), alive
 	}
 	return ends(s.Expires, now, "alive, its lease ends in ")
 }
