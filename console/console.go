@@ -69,7 +69,7 @@ func (c *Config) validate() error {
 		}
 	}
 	for i, h := range c.Hosts {
-		if h != anyHost && (h == "" || strings.ContainsAny(h, "/*@ ") || hostname(h) != h && net.ParseIP(h) == nil) {
+		if h != anyHost && (h == "" || strings.ContainsAny(h, "/*@ ") || !strings.EqualFold(hostname(h), h) && net.ParseIP(h) == nil) {
 			return fmt.Errorf("%w: Config.Hosts[%d]: want a name without scheme, port and path", ErrInvalid, i)
 		}
 	}
