@@ -671,3 +671,23 @@ func TestMigrations_ThoseThatOnlyTheTableHasAreShown(t *testing.T) {
 		w.config.Migrations = w.migrator(w.config.Table, w.clientOf(w.config.Table, "console"), nil)
 	})
 }
+
+// A lock can be given up after a pass has met it, and before the pass ends: then it is not counted.
+func TestLocks_AreCountedAsTheyAreShown(t *testing.T) {
+	virtual(t, func(w *world) {
+		c, page := w.client("p1"), w.open("locks")
+		for i := range 100 {
+			lease, err := c.Acquire(w.Context(), beside(i))
+			require.NoError(w, err)
+			for second := range 20 {
+				if second == 10+i%5 {
+					require.NoError(w, lease.Release(w.Context()))
+				}
+				time.Sleep(time.Second)
+				text := page.last()
+				assert.Equal(w, len(drawn(text)), strings.Count(text, "<b>1</b> held"))
+				assert.NotContains(w, text, "not shown")
+			}
+		}
+	}, indexed)
+}

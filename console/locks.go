@@ -29,7 +29,7 @@ const (
 // lockList is a snapshot of what is known about all locks.
 type lockList struct {
 	records []lock.Record // held or awaited, in the order in which they are shown
-	held    int           // number of locks that are held or awaited, including those not in records
+	more    int           // number of locks that are held or awaited and not in records, since there was no room
 	free    int           // number of locks that nobody holds
 	bad     int           // number of malformed rows
 
@@ -135,7 +135,7 @@ func (s *census) discover(ctx context.Context) {
 // pass finds all locks once. Locks that it does not find are removed only at its end.
 func (s *census) pass(ctx context.Context) error {
 	met := map[keys.Key]bool{}
-	held, free, bad := 0, 0, 0
+	more, free, bad := 0, 0, 0
 	for r, err := range s.client.List(ctx, s.source) {
 		switch {
 		case errors.Is(err, lock.ErrMalformed):
@@ -145,30 +145,32 @@ func (s *census) pass(ctx context.Context) error {
 		case !r.Held():
 			free++
 		default:
-			held++
 			met[place(&r)] = true
-			s.keep(r)
+			if !s.keep(r) {
+				more++
+			}
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.known, func(at keys.Key, _ lock.Record) bool { return !met[at] })
-	s.list.held, s.list.free, s.list.bad = held, free, bad
+	s.list.more, s.list.free, s.list.bad = more, free, bad
 	s.list.passes++
 	return nil
 }
 
-// keep stores a lock, if there is room.
-func (s *census) keep(r lock.Record) {
+// keep stores a lock, unless its state is older than the known one. It returns false if there is no room.
+func (s *census) keep(r lock.Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := place(&r)
-	if old, known := s.known[at]; known && old.Fence > r.Fence || !known && len(s.known) >= maxLocks {
-		return // r is an older state (reads are eventually consistent), or there is no room
+	switch old, known := s.known[at]; {
+	case !known && len(s.known) >= maxLocks:
+		return false
+	case !known || old.Fence <= r.Fence: // otherwise r is an older state: reads are eventually consistent
+		s.known[at] = listed(r)
 	}
-	if s.known[at] = listed(r); s.list.passes == 0 {
-		s.list.held = len(s.known)
-	}
+	return true
 }
 
 // listed returns a lock without the texts that no list shows. They are short in rows of this module, but a row can have 400 KB of them, and
@@ -259,7 +261,6 @@ func (s *census) readAgain(ctx context.Context) error {
 		case !known || unread[i] || r != nil && r.Fence < old.Fence: // removed meanwhile, not read, or an older state
 		case r == nil || !r.Held():
 			delete(s.known, at)
-			s.list.held--
 		default:
 			s.known[at] = listed(*r)
 		}
@@ -338,7 +339,7 @@ func (c *Console) viewLocks(l *lockList, page int) locksView {
 		return locksView{}
 	}
 	now := c.now()
-	v := locksView{Known: l.passes > 0 || len(l.records) > 0, Held: l.held, Free: l.free, Bad: l.bad, How: l.freshness(), Failure: c.failure(l.failed())}
+	v := locksView{Known: l.passes > 0 || len(l.records) > 0, Held: len(l.records) + l.more, Free: l.free, Bad: l.bad, How: l.freshness(), Failure: c.failure(l.failed())}
 	for i := range l.records {
 		v.Waiting += l.records[i].Waiting()
 	}
@@ -424,8 +425,8 @@ func (l *lockList) freshness() string {
 	if l.took > refreshEvery {
 		how += " The first " + number(batch) + " are read " + every(2*refreshEvery) + "."
 	}
-	if hidden := l.held - len(l.records); hidden > 0 {
-		how += " " + number(hidden) + " more are counted and not shown."
+	if l.more > 0 {
+		how += " " + number(l.more) + " more are counted and not shown."
 	}
 	return how
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -82,4 +83,17 @@ func TestCensus_KeepsNoTextsThatItDoesNotShow(t *testing.T) {
 	assert.True(t, kept[0].Data.IsZero())
 	assert.Empty(t, kept[0].Forced)
 	assert.Equal(t, r.Line, kept[0].Line)
+}
+
+// A lock for which there is no room is counted, in each pass anew. One that is known has its room, also if the state that was read is older.
+func TestCensus_KeepsNoMoreThanThereIsRoomFor(t *testing.T) {
+	s := &census{known: map[keys.Key]lock.Record{}}
+	for i := range maxLocks {
+		require.True(t, s.keep(lock.Record{Partition: "LOCK", Of: strconv.Itoa(i), Fence: 5}))
+	}
+	assert.False(t, s.keep(lock.Record{Partition: "LOCK", Of: "one more", Fence: 5}))
+	assert.True(t, s.keep(lock.Record{Partition: "LOCK", Of: "7", Fence: 4}))
+	assert.True(t, s.keep(lock.Record{Partition: "LOCK", Of: "8", Fence: 6}))
+	assert.Equal(t, []int64{5, 6}, []int64{s.known[keys.NewKey("LOCK", "7")].Fence, s.known[keys.NewKey("LOCK", "8")].Fence})
+	assert.Len(t, s.known, maxLocks)
 }
