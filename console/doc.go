@@ -55,7 +55,8 @@
 //
 // # Not guaranteed
 //
-//   - One moment. A list of locks is put together from several reads, most of them eventually consistent.
+//   - One moment. A list of locks is put together from several reads, most of them eventually consistent. A holder whose lease has ended is
+//     shown as alive until a row that is read after the end shows that.
 //   - Every change. A lock's page reads it once a second. Of several changes between two reads it shows the last holder, and
 //     how many there were.
 //   - All locks. 2,000 are kept and shown; more are counted.

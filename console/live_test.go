@@ -691,3 +691,29 @@ func TestLocks_AreCountedAsTheyAreShown(t *testing.T) {
 		}
 	}, indexed)
 }
+
+// A lease of its own that lasted when the row of its lock was read may have been given up since.
+func TestLocks_AFixedLeaseThatWasGivenUpIsNotShownAsDead(t *testing.T) {
+	virtual(t, func(w *world) {
+		c, pages := w.client("lambda"), []*reader{w.open("locks"), w.open("lock&pk=TENANT%23acme&of=ORDER%23001")}
+		for range 60 {
+			lease, err := c.Acquire(w.Context(), beside(1), lock.Fixed(time.Second))
+			require.NoError(w, err)
+			time.Sleep(900 * time.Millisecond)
+			require.NoError(w, lease.Release(w.Context()))
+			for range 6 {
+				time.Sleep(time.Second)
+				for _, page := range pages {
+					assert.NotRegexp(w, "silent|late, its lease", page.last())
+				}
+			}
+		}
+		// Nothing gives this one up.
+		_, err := c.Acquire(w.Context(), beside(1), lock.Fixed(time.Second))
+		require.NoError(w, err)
+		time.Sleep(time.Minute)
+		for _, page := range pages {
+			assert.Contains(w, page.last(), "silent, its lease ended")
+		}
+	}, indexed)
+}

@@ -25,6 +25,7 @@ const (
 // lockHistory is one lock as it was read last, and what has changed since the first read.
 type lockHistory struct {
 	record   lock.Record
+	at       time.Time // when it was read
 	exists   bool
 	read     bool // at least once
 	sessions map[string]sighting
@@ -156,7 +157,7 @@ func (h *lockHistory) compare(r lock.Record, exists bool, at time.Time) {
 		h.changes = append(entries, h.changes...)
 		h.changes = h.changes[:min(len(h.changes), maxHistory)]
 	}
-	h.record, h.exists, h.read = r, exists, true
+	h.record, h.at, h.exists, h.read = r, at, exists, true
 }
 
 // changes describes what has happened between two reads of a lock, as far as the rows show it. The order is one in which it
@@ -298,7 +299,7 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 		return v
 	}
 	r := &h.record
-	v.lockView = viewLock(r, h.sessions, now, len(r.Line))
+	v.lockView = viewLock(r, h.at, h.sessions, now, len(r.Line))
 	v.Partition, v.Items, v.Permits = r.Partition, itemsURL(r.Partition), r.Permits
 	if r.Hold > 0 {
 		v.Usual = "less than 1 s"

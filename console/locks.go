@@ -28,10 +28,10 @@ const (
 
 // lockList is a snapshot of what is known about all locks.
 type lockList struct {
-	records []lock.Record // held or awaited, in the order in which they are shown
-	more    int           // number of locks that are held or awaited and not in records, since there was no room
-	free    int           // number of locks that nobody holds
-	bad     int           // number of malformed rows
+	records []sight // held or awaited, in the order in which they are shown
+	more    int     // number of locks that are held or awaited and not in records, since there was no room
+	free    int     // number of locks that nobody holds
+	bad     int     // number of malformed rows
 
 	sessions map[string]sighting // by ID; only sessions that were read
 
@@ -41,6 +41,12 @@ type lockList struct {
 	err    error         // of the last pass; nil if it succeeded
 	again  error         // of the last time that the locks that are shown first were read again; nil if it succeeded
 	unread error         // of the last read of sessions; nil if it succeeded
+}
+
+// sight is a lock as it was read last.
+type sight struct {
+	lock.Record
+	at time.Time // when it was read
 }
 
 // sighting is a session as it was read last.
@@ -58,7 +64,7 @@ type census struct {
 
 	mu    sync.Mutex // guards the following; never held across I/O
 	list  lockList   // without records, which snapshot sets
-	known map[keys.Key]lock.Record
+	known map[keys.Key]sight
 	poked chan struct{} // gets an element if a snapshot is to be published at once
 }
 
@@ -67,7 +73,7 @@ func place(r *lock.Record) keys.Key { return keys.NewKey(r.Partition, r.Of) }
 
 // readLocks feeds the pages of locks and sessions, until ctx ends.
 func (c *Console) readLocks(ctx context.Context, publish func(*lockList)) {
-	s := &census{client: c.config.Locks, source: lock.Index(), now: c.now, known: map[keys.Key]lock.Record{}, poked: make(chan struct{}, 1)}
+	s := &census{client: c.config.Locks, source: lock.Index(), now: c.now, known: map[keys.Key]sight{}, poked: make(chan struct{}, 1)}
 	s.list.index, s.list.sessions = true, map[string]sighting{}
 	var both sync.WaitGroup
 	defer both.Wait()
@@ -153,7 +159,7 @@ func (s *census) pass(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.known, func(at keys.Key, _ lock.Record) bool { return !met[at] })
+	maps.DeleteFunc(s.known, func(at keys.Key, _ sight) bool { return !met[at] })
 	s.list.more, s.list.free, s.list.bad = more, free, bad
 	s.list.passes++
 	return nil
@@ -168,16 +174,16 @@ func (s *census) keep(r lock.Record) bool {
 	case !known && len(s.known) >= maxLocks:
 		return false
 	case !known || old.Fence <= r.Fence: // otherwise r is an older state: reads are eventually consistent
-		s.known[at] = listed(r)
+		s.known[at] = s.listed(r)
 	}
 	return true
 }
 
-// listed returns a lock without the texts that no list shows. They are short in rows of this module, but a row can have 400 KB of them, and
+// listed returns a lock that was just read, without the texts that no list shows. They are short in rows of this module, but a row can have 400 KB of them, and
 // a census keeps 2,000 rows.
-func listed(r lock.Record) lock.Record {
+func (s *census) listed(r lock.Record) sight {
 	r.Data, r.Forced = lock.Data{}, ""
-	return r
+	return sight{r, s.now()}
 }
 
 // refresh alternates every 2 s: it reads the locks that are shown first, unless each pass takes no longer than 2 s, and then
@@ -237,11 +243,14 @@ func (s *census) readAgain(ctx context.Context) error {
 	s.mu.Lock()
 	first, fast := s.sorted(), s.list.passes > 0 && s.list.took <= refreshEvery
 	s.mu.Unlock()
-	first = first[:min(len(first), batch)]
 	if len(first) == 0 || fast {
 		return nil
 	}
-	found, err := s.client.Records().BatchGet(ctx, first)
+	var wanted []lock.Record
+	for _, r := range first[:min(len(first), batch)] {
+		wanted = append(wanted, r.Record)
+	}
+	found, err := s.client.Records().BatchGet(ctx, wanted)
 	unread := map[int]bool{}
 	var some *entity.BatchError[lock.Record]
 	if errors.As(err, &some) {
@@ -256,13 +265,13 @@ func (s *census) readAgain(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, r := range found {
-		at := place(&first[i])
+		at := place(&wanted[i])
 		switch old, known := s.known[at]; {
 		case !known || unread[i] || r != nil && r.Fence < old.Fence: // removed meanwhile, not read, or an older state
 		case r == nil || !r.Held():
 			delete(s.known, at)
 		default:
-			s.known[at] = listed(*r)
+			s.known[at] = s.listed(*r)
 		}
 	}
 	return nil
@@ -270,8 +279,8 @@ func (s *census) readAgain(ctx context.Context) error {
 
 // sorted returns the known locks: those with many waiting come first. It compares only the bit length of that number, so a
 // lock mostly stays in its place when its line changes by a few. The caller holds mu.
-func (s *census) sorted() []lock.Record {
-	return slices.SortedFunc(maps.Values(s.known), func(a, b lock.Record) int {
+func (s *census) sorted() []sight {
+	return slices.SortedFunc(maps.Values(s.known), func(a, b sight) int {
 		return cmp.Or(
 			cmp.Compare(bits.Len(uint(b.Waiting())), bits.Len(uint(a.Waiting()))),
 			cmp.Compare(a.Partition, b.Partition),
@@ -346,7 +355,7 @@ func (c *Console) viewLocks(l *lockList, page int) locksView {
 	first, last, pages := paged("locks", len(l.records), page)
 	v.Pages = pages
 	for i := first; i < last; i++ {
-		v.Rows = append(v.Rows, viewLock(&l.records[i], l.sessions, now, chips))
+		v.Rows = append(v.Rows, viewLock(&l.records[i].Record, l.records[i].at, l.sessions, now, chips))
 	}
 	return v
 }
@@ -354,7 +363,8 @@ func (c *Console) viewLocks(l *lockList, page int) locksView {
 // holders returns how many places at the front of the line hold the lock.
 func holders(r *lock.Record) int { return len(r.Holders()) }
 
-func viewLock(r *lock.Record, sessions map[string]sighting, now time.Time, most int) lockView {
+// viewLock describes a lock whose row was read at a time.
+func viewLock(r *lock.Record, read time.Time, sessions map[string]sighting, now time.Time, most int) lockView {
 	holding := holders(r)
 	v := lockView{Of: r.Of, Partition: r.Partition, URL: lockURL(r.Partition, r.Of), Fence: r.Fence, Waiting: r.Waiting()}
 	if r.Held() {
@@ -367,7 +377,7 @@ func viewLock(r *lock.Record, sessions map[string]sighting, now time.Time, most 
 		if i == 0 { // the row tells more about the first place
 			p.Age = brief(now.Sub(r.Since()))
 			if until := r.Until(); !until.IsZero() {
-				p.State, p.Class = ends(until, now, "a lease of its own, ends in ")
+				p.State, p.Class = ends(until, read, now, "a lease of its own, ends in ")
 			}
 		}
 		switch p.Holds = i < holding; {

@@ -53,7 +53,7 @@ func (c *Console) viewSessions(l *lockList, page int) sessionsView {
 	v := sessionsView{Known: l.passes > 0 || len(l.records) > 0, Failure: c.failure(l.failed()), How: "Sessions are found in the lines of locks. " + l.freshness()}
 	byID := map[string]*sessionView{}
 	for i := range l.records {
-		r := &l.records[i]
+		r := &l.records[i].Record
 		for at := range r.Line {
 			p := &r.Line[at]
 			if p.Session == "" {

@@ -98,8 +98,7 @@ const (
 // skew is how far the clocks of processes may differ. It decides only whether an ended lease is shown as late or as dead.
 const skew = 2 * time.Second
 
-// state describes the state of a session, and returns its class. A row that shows a lease that lasts does not show later that the lease has
-// ended: its process may have renewed it since.
+// state describes the state of a session, and returns its class.
 func state(s sighting, now time.Time) (text, class string) {
 	switch {
 	case !s.found:
@@ -108,15 +107,17 @@ func state(s sighting, now time.Time) (text, class string) {
 		return "marked dead " + ago(now.Sub(s.Dead)), dead
 	case s.Expires.IsZero():
 		return "alive, it does not know the time", alive
-	case !now.Before(s.Expires) && s.at.Before(s.Expires): // it has to be renewed since, and the row was not read again
-		return "alive when its row was read, " + ago(now.Sub(s.at)), alive
 	}
-	return ends(s.Expires, now, "alive, its lease ends in ")
+	return ends(s.Expires, s.at, now, "alive, its lease ends in ")
 }
 
-// ends describes a lease that ends at the given time unless it is renewed. while begins the text of a lease that still lasts.
-func ends(at, now time.Time, while string) (text, class string) {
+// ends describes a lease that ends at the given time unless it is renewed. read is when its row was read: a lease that lasted then may have
+// been renewed or given up since, and only a row that is read again can show that it has ended. while begins the text of a lease that still
+// lasts.
+func ends(at, read, now time.Time, while string) (text, class string) {
 	switch left := at.Sub(now); {
+	case left < 0 && read.Before(at):
+		return "alive when its row was read, " + ago(now.Sub(read)), alive
 	case left < -skew:
 		return "silent, its lease ended " + ago(-left), dead
 	case left < 0:

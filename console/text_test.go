@@ -76,7 +76,7 @@ func TestCensus_KeepsNoTextsThatItDoesNotShow(t *testing.T) {
 	var data lock.Data
 	require.NoError(t, data.UnmarshalDynamo(&types.AttributeValueMemberS{Value: "payload"}))
 	r := lock.Record{Partition: "LOCK#a", Of: "a", Line: []lock.Place{{Ticket: "s/1", Owner: "o"}}, Data: data, Forced: "reason"}
-	s := &census{known: map[keys.Key]lock.Record{}}
+	s := &census{now: time.Now, known: map[keys.Key]sight{}}
 	s.keep(r)
 	kept := s.snapshot().records
 	require.Len(t, kept, 1)
@@ -87,7 +87,7 @@ func TestCensus_KeepsNoTextsThatItDoesNotShow(t *testing.T) {
 
 // A lock for which there is no room is counted, in each pass anew. One that is known has its room, also if the state that was read is older.
 func TestCensus_KeepsNoMoreThanThereIsRoomFor(t *testing.T) {
-	s := &census{known: map[keys.Key]lock.Record{}}
+	s := &census{now: time.Now, known: map[keys.Key]sight{}}
 	for i := range maxLocks {
 		require.True(t, s.keep(lock.Record{Partition: "LOCK", Of: strconv.Itoa(i), Fence: 5}))
 	}
