@@ -243,7 +243,8 @@ func (x *execution) run() error {
 	defer tick.Stop()
 	over := x.lease.Context().Done()
 	var settle <-chan time.Time // fires soon after the command has ended, to check whether its group is empty
-	for x.leader == nil || x.group.exists() {
+	zombies := false            // SIGKILL was sent, and what is left of the group runs nothing
+	for x.leader == nil || x.group.exists() && !zombies {
 		select {
 		case sig := <-x.signals:
 			x.forward(sig.(syscall.Signal))
@@ -252,6 +253,7 @@ func (x *execution) run() error {
 		case <-over:
 			over = nil
 		case <-tick.C:
+			zombies = x.killed && x.group.onlyZombies()
 		case <-settle:
 		}
 		x.look()

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -15,3 +18,29 @@ func bind(a *syscall.SysProcAttr) {
 
 // self returns a path of this program that is valid even if its file was replaced meanwhile.
 func self() (string, error) { return "/proc/self/exe", nil }
+
+// onlyZombies reports whether all processes of the group are zombies: they have ended, but their parent, which has left the group, does not
+// wait for them. They run nothing, and no signal ends them.
+func (g *group) onlyZombies() bool {
+	list, err := os.ReadDir("/proc")
+	if err != nil {
+		return false
+	}
+	found := false
+	for _, process := range list {
+		text, err := os.ReadFile("/proc/" + process.Name() + "/stat")
+		if err != nil {
+			continue // it is no process, or not there any more
+		}
+		const state, group, threads, all = 0, 2, 17, 18                 // indexes of fields, and their number
+		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // before it is the name, which can contain anything
+		if len(fields) < all || string(fields[group]) != strconv.Itoa(g.id) {
+			continue
+		}
+		if string(fields[state]) != "Z" || string(fields[threads]) != "1" { // other threads can go on when the first one has ended
+			return false
+		}
+		found = true
+	}
+	return found
+}
