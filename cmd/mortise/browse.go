@@ -115,7 +115,7 @@ func plain(av types.AttributeValue) string {
 	return strings.TrimSuffix(strings.TrimPrefix(string(text), `{"":`), "}")
 }
 
-// expiry formats a time to live for people.
+// expiry formats a time to live for people, as show formats times.
 func expiry(av types.AttributeValue) string {
 	n, ok := av.(*types.AttributeValueMemberN)
 	if !ok {
@@ -125,7 +125,7 @@ func expiry(av types.AttributeValue) string {
 	if err != nil {
 		return n.Value
 	}
-	return time.Unix(seconds, 0).UTC().Format(time.DateTime)
+	return time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 }
 
 // tableDocument compares the table with its description.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,7 @@ func TestExec_AZombieOfADaemonHoldsNoLock(t *testing.T) {
 		require.NoError(b, err)
 		defer func() { assert.NoError(b, syscall.Kill(daemon, syscall.SIGKILL)) }()
 		p.say("end")
+		defer time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() }).Stop() // it would wait for the daemon
 		code, _ := p.wait()
 		assert.Equal(b, 3, code)
 		b.waits(report, 0)

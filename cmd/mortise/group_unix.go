@@ -184,8 +184,8 @@ func setForeground(from, to int) bool {
 // suspend stops this program, as Ctrl-Z does, until it gets SIGCONT.
 func suspend() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 
-// catchSignals returns a channel that gets all signals with which others end this program, or tell it something. Signals that
-// were ignored when it was started stay ignored, as nohup needs it.
+// catchSignals returns a channel that gets all signals with which others end this program, or tell it something. SIGHUP and SIGINT that
+// were ignored when it was started stay ignored, as nohup needs it. Of other signals, the Go runtime does not tell whether they were.
 func catchSignals() (caught <-chan os.Signal, stop func()) {
 	// A message that nobody reads must not end this program, and with it the command. It is caught until the program ends, so that
 	// its exit code stays, too. Ignoring it instead would be inherited by the command.

@@ -200,6 +200,11 @@ func TestSpan_HasTwoUnitsAtMost(t *testing.T) {
 	}
 }
 
+// A time without its zone would be read as one of the reader's.
+func TestExpiry_HasItsZone(t *testing.T) {
+	assert.Equal(t, "2026-12-05T11:07:47Z", expiry(&types.AttributeValueMemberN{Value: "1796468867"}))
+}
+
 // Times that no clock has do not hide a lock, nor those beside it.
 func TestLook_ShowsLocksWithTimesThatNoClockHas(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
