@@ -186,8 +186,9 @@ func (c *call) parse(args []string) error {
 	if c.command = find(name); c.command == nil {
 		return usagef("no command %q", name)
 	}
-	if i := slices.Index(args, "--"); i >= 0 && c.command.ownCommand {
-		args, c.argv = args[:i], args[i+1:]
+	var rest []string // after --: the command of exec, or operands that can look like flags
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, rest = args[:i], args[i+1:]
 	}
 	args = c.takeBeside(args)
 	f := c.flagSet()
@@ -203,6 +204,11 @@ func (c *call) parse(args []string) error {
 			break
 		}
 		c.operands, args = append(c.operands, args[0]), args[1:]
+	}
+	if c.command.ownCommand {
+		c.argv = rest
+	} else {
+		c.operands = append(c.operands, rest...)
 	}
 	var empty error // for example from a variable that is not set
 	f.Visit(func(f *flag.Flag) {

@@ -200,6 +200,18 @@ func TestSpan_HasTwoUnitsAtMost(t *testing.T) {
 	}
 }
 
+// Names can look like flags.
+func TestParse_AllIsAnOperandBehindTwoDashes(t *testing.T) {
+	c := &call{}
+	require.NoError(t, c.parse(strings.Fields("watch --json a -- -b --beside c --json -- -d")))
+	assert.Equal(t, []string{"a", "-b", "--beside", "c", "--json", "--", "-d"}, c.operands)
+	assert.True(t, c.json)
+	c = &call{}
+	require.NoError(t, c.parse(strings.Fields("exec a -- b -c --beside d e -- f")))
+	assert.Equal(t, []string{"b", "-c", "--beside", "d", "e", "--", "f"}, c.argv)
+	assert.Equal(t, []string{"a"}, c.operands)
+}
+
 // A time without its zone would be read as one of the reader's.
 func TestExpiry_HasItsZone(t *testing.T) {
 	assert.Equal(t, "2026-12-05T11:07:47Z", expiry(&types.AttributeValueMemberN{Value: "1796468867"}))
