@@ -179,8 +179,8 @@ func (s *census) keep(r lock.Record) bool {
 	return true
 }
 
-// listed returns a lock that was just read, without the texts that no list shows. They are short in rows of this module, but a row can have 400 KB of them, and
-// a census keeps 2,000 rows.
+// listed returns a lock that was just read, without the texts that no list shows. They are short in rows of this module, but a row can have
+// 400 KB of them, and a census keeps 2,000 rows.
 func (s *census) listed(r lock.Record) sight {
 	r.Data, r.Forced = lock.Data{}, ""
 	return sight{r, s.now()}
