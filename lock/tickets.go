@@ -49,10 +49,13 @@ func (t *tickets) set(id string, by claimant) {
 	t.known[id] = by
 }
 
-func (t *tickets) drop(id string) {
+// drop forgets who answers for a ticket, and reports whether anybody did.
+func (t *tickets) drop(id string) (known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	_, known = t.known[id]
 	delete(t.known, id)
+	return known
 }
 
 func (t *tickets) find(id string) claimant {

@@ -18,7 +18,6 @@ import (
 
 type status struct {
 	repeats atomic.Bool // a goroutine repeats the release for the holder, or has done so
-	unused  atomic.Bool // the lease has given its session back (Unuse)
 
 	mu sync.Mutex // guards the following; never held across I/O
 	known
@@ -236,20 +235,21 @@ func (l *Lease) betweenTries() time.Duration {
 	return min(l.request.length(l.client), l.client.config.Lease) / 8
 }
 
-// forget frees what the lease needs only while it lasts: its entry in tickets, its term, its session and its place.
+// forget frees what the lease needs only while it lasts: its entry in tickets, its term, its session and its place. Only the first call
+// counts.
 func (l *Lease) forget() {
-	c := l.client
-	c.tickets.drop(l.holding.ID)
+	if !l.client.tickets.drop(l.holding.ID) {
+		return
+	}
 	if l.session == nil {
 		l.term.End(ErrReleased)
+	} else {
+		l.session.Unuse()
 	}
 	l.status.mu.Lock()
 	p := l.status.place
 	l.status.place = nil
 	l.status.mu.Unlock()
-	if l.session != nil && !l.status.unused.Swap(true) {
-		l.session.Unuse()
-	}
 	if p != nil {
 		p.Over()
 	}
