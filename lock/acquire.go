@@ -67,15 +67,14 @@ type acquisition struct {
 	place   *place        // the process's place in the line; nil if the call does not have it (any more)
 	wake    chan struct{} // capacity 1: a look has come, or a ticket was removed by force
 
-	taken     bool             // the entries have tickets, and this call answers for them
-	inherited bool             // another call of this process took the ticket, and gave up
-	session   *session.Session // the session of the tickets; nil if they have Fixed leases
-	start     clock.Instant    // just before the tickets were taken or last renewed: MaxHold and Fixed leases count from it
-	inDoubt   bool             // the tickets may be in their lines, or a late request may still enter them
-	behind    bool             // the call has waited behind another goroutine of this process
-	waited    bool             // the call has waited in a line, or was refused because a lock was held or a line was full
-	back      bool             // the call enters again after it has lost its places, perhaps along with all calls of this process
-	turn      chan struct{}    // closed when it is this call's turn to enter again; guarded by returns.mu
+	taken   bool             // the entries have tickets, and this call answers for them
+	session *session.Session // the session of the tickets; nil if they have Fixed leases
+	start   clock.Instant    // just before the tickets were taken or last renewed: MaxHold and Fixed leases count from it
+	inDoubt bool             // the tickets may be in their lines, or a late request may still enter them
+	behind  bool             // the call has waited behind another goroutine of this process
+	waited  bool             // the call has waited in a line, or was refused because a lock was held or a line was full
+	back    bool             // the call enters again after it has lost its places, perhaps along with all calls of this process
+	turn    chan struct{}    // closed when it is this call's turn to enter again; guarded by returns.mu
 }
 
 func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Option) (*acquisition, error) {
@@ -265,7 +264,7 @@ func (a *acquisition) heldBy() error {
 // Cost: none, or one conditional write to open a session, or half a read unit if DynamoDB's time is not known.
 func (a *acquisition) take(ctx context.Context) error {
 	c := a.client
-	a.inDoubt, a.inherited = false, false
+	a.inDoubt = false
 	if a.fixed == 0 {
 		s, err := c.keeper.Use(ctx)
 		if err != nil {

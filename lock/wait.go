@@ -26,11 +26,12 @@ var (
 func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 	for tries := 0; ; {
 		var err error
-		if !a.taken { // it has not inherited a ticket
+		inherited := a.taken // from a call of this process that gave up
+		if !inherited {
 			err = a.enterAnyhow(ctx)
 		}
 		if err == nil {
-			err = a.stand(ctx)
+			err = a.stand(ctx, inherited)
 		}
 		if err == nil {
 			var list []*Lease
@@ -115,7 +116,8 @@ func (a *acquisition) lobby(tries int) time.Duration {
 	return est.Enter(a.client.clk(), tries)
 }
 
-func (a *acquisition) stand(ctx context.Context) error {
+// stand waits until all tickets hold. waited means that they have been in their lines for a while.
+func (a *acquisition) stand(ctx context.Context, waited bool) error {
 	defer func() {
 		for _, e := range a.entries {
 			e.stop()
@@ -125,7 +127,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 	if a.session != nil {
 		ended = a.session.Ended()
 	}
-	for waited := a.inherited; ; waited = true {
+	for ; ; waited = true {
 		select { // comes before acting on a look: the select below takes any case that is ready
 		case <-ended:
 			return errAnew // the tickets have ended with their session

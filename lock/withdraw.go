@@ -77,7 +77,7 @@ func (a *acquisition) bequeath(left *acquisition) bool {
 // inherit takes over the ticket of a call of this process that has given up.
 func (a *acquisition) inherit(left *acquisition) {
 	e, was := a.entries[0], left.entries[0]
-	a.session, a.start, a.taken, a.inDoubt, a.inherited = left.session, left.start, true, true, true
+	a.session, a.start, a.taken, a.inDoubt = left.session, left.start, true, true
 	e.standing, e.sights, e.turn = was.standing, was.sights, was.turn
 	e.row.Store(was.row.Load())
 	a.client.tickets.set(e.ticket.ID, e)

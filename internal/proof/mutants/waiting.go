@@ -109,8 +109,8 @@ func waiting() []Mutant {
 		{
 			Name: "taken-over-ticket-is-not-renewed", Part: Waiting, File: "lock/wait.go",
 			Breaks: "counts a Fixed lease from when the call before it took the ticket",
-			Old:    `for waited := a.inherited; ;`,
-			New:    `for waited := false; ;`,
+			Old:    `err = a.stand(ctx, inherited)`,
+			New:    `err = a.stand(ctx, false)`,
 		},
 		{
 			Name: "outage-ends-the-wait", Part: Waiting, File: "lock/entry.go",
