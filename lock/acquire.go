@@ -174,44 +174,31 @@ func (a *acquisition) try(ctx context.Context) ([]*Lease, error) {
 }
 
 // inTurn begins the lease that was handed over with the turn. If there is none, or it was lost, it runs how with the process's place.
-func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisition, context.Context) ([]*Lease, error)) ([]*Lease, error) {
-	l := t.Grant.lease
+func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisition, context.Context) ([]*Lease, error)) (list []*Lease, err error) {
 	a.place = t.Place
 	defer func() { // also runs if a Logger panics
 		switch {
-		case l != nil:
-			l.keepPlace(a.place)
-			l.giveBack()
-		case a.place != nil:
+		case a.place == nil:
+		case list != nil:
+			list[0].keepPlace(a.place)
+		default:
 			a.place.Over()
 		}
 	}()
 	if t.Grant.left != nil {
 		a.inherit(t.Grant.left)
 	}
+	if t.Grant.lease != nil {
+		list, err = a.begin(ctx, t.Grant.lease)
+		if err == nil || ctx.Err() == nil && !errors.Is(err, ErrLost) {
+			return list, err
+		} // otherwise it was lost while it was handed over, since its session ended; this process keeps its place
+	}
 	if ctx.Err() != nil {
 		a.leave(ctx)
 		return nil, a.gaveUp(ctx)
 	}
-	if l != nil {
-		err := l.begin(ctx)
-		if err != nil && (ctx.Err() != nil || !errors.Is(err, ErrLost)) {
-			return nil, err
-		}
-		got := l
-		if l = nil; err == nil {
-			got.keepPlace(a.place)
-			a.place = nil
-			return []*Lease{got}, nil
-		}
-		got.giveBack() // the lease was lost while it was handed over, since its session ended; this process keeps its place
-	}
-	list, err := how(a, ctx)
-	if err == nil {
-		list[0].keepPlace(a.place)
-		a.place = nil
-	}
-	return list, err
+	return how(a, ctx)
 }
 
 func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
@@ -293,7 +280,7 @@ func (a *acquisition) take(ctx context.Context) error {
 	return nil
 }
 
-// granted is called when all entries hold. It makes a lease of each, and begins the leases.
+// granted is called when all entries hold. It makes a lease of each, and begins it.
 func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 	list := make([]*Lease, len(a.entries))
 	for i, e := range a.entries {
@@ -305,6 +292,11 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 		}
 	}
 	a.taken, a.session = false, nil
+	return a.begin(ctx, list...)
+}
+
+// begin begins leases. If one of them cannot begin, all are given back.
+func (a *acquisition) begin(ctx context.Context, list ...*Lease) ([]*Lease, error) {
 	begun := false
 	defer func() {
 		if !begun {
