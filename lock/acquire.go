@@ -202,10 +202,7 @@ func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisitio
 }
 
 func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
-	err := a.enter(ctx, true)
-	if errors.Is(err, ErrHeld) {
-		err = a.replaceDead(ctx, err)
-	}
+	err := a.replaceDead(ctx, a.enter(ctx, true))
 	if err == nil {
 		err = a.allFirst()
 	}

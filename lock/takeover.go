@@ -179,7 +179,8 @@ func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockro
 	if what != ghost && s.session != "" {
 		places = row.Of(s.session)
 	}
-	return e.evict(ctx, row, places)
+	after, err := e.evict(ctx, row, places)
+	return after, e.patient(ctx, err)
 }
 
 // evict removes tickets of a dead holder, or a ghost. It returns the row after that, or the row that somebody else has changed before.
@@ -187,7 +188,7 @@ func (e *entry) evict(ctx context.Context, row *lockrow.Row, places []int) (*loc
 	c := e.client
 	after, refused, err := c.rowOf(c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, places, c.change(row)), table.ReturnNew))
 	if err != nil {
-		return nil, e.patient(ctx, err)
+		return nil, err
 	}
 	if !refused && places[0] < row.Holders() && after.Granted(e.ticket.ID) {
 		e.path = pathTakenOver
@@ -208,23 +209,22 @@ func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused boo
 	return row, refused, err
 }
 
-// replaceDead takes locks whose holders died long ago, if nobody who may be alive waits behind them. held is the refusal of the try. It
-// is returned if somebody is in the way. A try watches no holder, so recorded times must tell that a holder is dead, or earlier tries
-// have seen its session without a renewal. If a row changes before the write, the new row is judged: the lock may be free by then.
-func (a *acquisition) replaceDead(ctx context.Context, held error) error {
-	for errors.Is(held, ErrHeld) {
-		if free, err := a.removeDead(ctx); err != nil || !free {
-			return cmp.Or(err, held)
+// replaceDead takes locks whose holders died long ago, if nobody who may be alive waits behind them. err is the result of the try, and is
+// returned unless it is a refusal by such holders. A try watches no holder, so recorded times must tell that a holder is dead, or earlier
+// tries have seen its session without a renewal. If a row changes before the write, the new row is judged: the lock may be free by then.
+func (a *acquisition) replaceDead(ctx context.Context, err error) error {
+	for errors.Is(err, ErrHeld) {
+		if free, failed := a.removeDead(ctx); failed != nil || !free {
+			return cmp.Or(failed, err)
 		}
-		held = a.send(ctx, true, a.replacing)
+		err = a.send(ctx, true, a.replacing)
 	}
-	return held
+	return err
 }
 
 // removeDead removes the tickets of holders that died long ago, except for one that a new ticket can replace. free reports whether
 // nobody else is in the way.
 func (a *acquisition) removeDead(ctx context.Context) (free bool, err error) {
-	c := a.client
 	for _, e := range a.entries {
 		for row := e.row.Load(); len(row.Line) > a.beside(row); row = e.row.Load() { // each new row is judged again: others may have come
 			dead := a.longDead(ctx, row)
@@ -234,11 +234,11 @@ func (a *acquisition) removeDead(ctx context.Context) (free bool, err error) {
 			if len(row.Line) == 1 { // replacing puts the new ticket into the place of the dead one
 				break
 			}
-			after, _, err := c.rowOf(c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, dead, c.change(row)), table.ReturnNew))
+			after, err := e.evict(ctx, row, dead)
 			if err != nil {
 				return false, err
 			}
-			if e.saw(&after); after.Permits > 0 {
+			if e.saw(after); after.Permits > 0 {
 				break
 			}
 		}
