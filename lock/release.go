@@ -99,16 +99,6 @@ func (l *Lease) change(commit bool) lockrow.Change {
 	return change
 }
 
-// passing returns what a pass writes. The process stays first, so Since keeps its value. Hold is not written: it tells other
-// processes how long this process holds in all, which is not known yet.
-func (l *Lease) passing(to *target, commit bool) lockrow.Change {
-	change := l.change(commit)
-	if change.Hold = 0; to.session != nil { // a Fixed lease counts from the pass, and its Since is now
-		change.Since = l.turn.began
-	}
-	return change
-}
-
 // othersWait reports whether other tickets were in the line when it was seen last, or may have come since (blind).
 func (l *Lease) othersWait() bool { return l.turn.blind || len(l.turn.row.Line) > 1 }
 
@@ -122,8 +112,6 @@ type target struct {
 
 // answer claims the ticket while it is not known whether the pass was applied. Other messages stay unanswered, and come again.
 func (*target) answer(_ context.Context, q session.Question) bool { return q.Kind == session.Claim }
-
-func (*target) last() *lockrow.Row { return nil }
 
 // next makes a ticket for the goroutine of this process that gets the lock next. nil means that the lock is released instead of passed,
 // as always while an earlier pass or release is in doubt. The turn is taken.
@@ -164,12 +152,16 @@ func (l *Lease) dropTarget() {
 // give returns the operation that gives the lock up: a pass to a target, or a release if there is none.
 // A commit also records that the run of an interval has finished.
 func (l *Lease) give(to *target, commit bool) (table.Op, lockrow.Change) {
+	change := l.change(commit)
 	if to == nil {
-		change := l.change(commit)
 		l.turn.exit = l.turn.row.Exit(l.holding, l.leftBefore())
 		return l.client.layout.rows.Release(l.key, l.holding, l.turn.exit, change), change
 	}
-	change := l.passing(to, commit)
+	// The process stays first, so Since keeps its value. Hold is not written: it tells other processes how long this process holds in all,
+	// which is not known yet.
+	if change.Hold = 0; to.session != nil { // a Fixed lease counts from the pass, and its Since is now
+		change.Since = l.turn.began
+	}
 	return l.client.layout.rows.Pass(l.key, l.holding, to.ticket, change, to.waiter.Request.data), change
 }
 
