@@ -34,7 +34,7 @@ type Client struct {
 	queues   waitqueue.Queues[*acquisition, grant]
 	poller   *waitqueue.Poller // reads the rows that somebody waits for
 	sessions *sessions         // looks at other processes' sessions for those who wait, and asks them
-	tickets  *tickets          // the tickets that this process answers for
+	tickets  tickets           // the tickets that this process answers for
 	returns  returns           // the waiters that have lost their places and enter again
 	vain     atomic.Int64      // for how long the last call that gave up had waited (a time.Duration); 0 if none has
 	skips    skips             // when tickets have left a line without their turn
@@ -72,7 +72,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	if here := t.Region(); config.HomeRegion != "" && here != "" && here != config.HomeRegion {
 		return nil, invalid("Config.HomeRegion %q: the table's client is in %q", config.HomeRegion, here)
 	}
-	c := &Client{config: config, tickets: newTickets()}
+	c := &Client{config: config, tickets: tickets{known: map[string]claimant{}}}
 	if config.MeterProvider != nil {
 		t = t.Metered(&c.usage)
 	}

@@ -148,9 +148,6 @@ func (l *Lease) call(operation string, f func() error) error {
 	return wrap(operation, f())
 }
 
-// last returns the lock's row as it was when the lease began.
-func (l *Lease) last() *lockrow.Row { return l.row }
-
 // Context returns a context that ends with the lease, at the latest. [context.Cause] then returns an error that matches
 // [ErrLost] if the lock was lost, [ErrReleased] if it was released, and [ErrRevoked] if somebody asked for it.
 // [Lease.Release] and [Client.Close] end it before they send the request. [Lease.Commit] ends it when the answer comes.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -105,7 +104,7 @@ func newMetrics(c *Client) (*metrics, error) {
 		if left, ok := c.Remaining(); ok {
 			o.ObserveFloat64(remaining, left.Seconds())
 		}
-		o.ObserveInt64(held, int64(len(slices.DeleteFunc(c.tickets.all(), func(l *Lease) bool { return l.is().Ended() }))))
+		o.ObserveInt64(held, int64(len(c.tickets.leases(func(l *Lease) bool { return !l.is().Ended() }))))
 		totals := c.usage.Totals()
 		o.ObserveFloat64(requests, float64(totals.Requests))
 		o.ObserveFloat64(retries, float64(totals.Retries+c.repeater.Repeated.Load()))

@@ -18,8 +18,6 @@ import (
 type claimant interface {
 	// answer reports whether a question is answered. If not, the question comes again with the next renewal.
 	answer(ctx context.Context, q session.Question) bool
-	// last is the lock's row as last seen; nil if none is known.
-	last() *lockrow.Row
 }
 
 // tickets has the tickets that this process answers for. Any other ticket of its session is a ghost: a late request has entered it. No
@@ -28,8 +26,6 @@ type tickets struct {
 	mu    sync.Mutex
 	known map[string]claimant
 }
-
-func newTickets() *tickets { return &tickets{known: map[string]claimant{}} }
 
 func (c *Client) newTicket(r *request, s *session.Session) lockrow.Ticket {
 	if s == nil {
@@ -66,8 +62,14 @@ func (t *tickets) find(id string) claimant {
 
 // leases returns those leases that go on and match which, in the order of their keys: a map has no order, and a simulation that is
 // repeated must send the same requests.
-func (t *tickets) leases(which func(*Lease) bool) []*Lease {
-	list := t.all()
+func (t *tickets) leases(which func(*Lease) bool) (list []*Lease) {
+	t.mu.Lock()
+	for _, by := range t.known {
+		if l, ok := by.(*Lease); ok {
+			list = append(list, l)
+		}
+	}
+	t.mu.Unlock()
 	list = slices.DeleteFunc(list, func(l *Lease) bool { return !which(l) })
 	slices.SortFunc(list, func(a, b *Lease) int {
 		return cmp.Or(a.key.Compare(b.key), cmp.Compare(a.holding.Fence, b.holding.Fence), cmp.Compare(a.holding.ID, b.holding.ID))
@@ -75,22 +77,13 @@ func (t *tickets) leases(which func(*Lease) bool) []*Lease {
 	return list
 }
 
-// all returns the leases that go on, in no particular order.
-func (t *tickets) all() (list []*Lease) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, by := range t.known {
-		if l, ok := by.(*Lease); ok {
-			list = append(list, l)
-		}
-	}
-	return list
-}
-
 // seen is a lock's row as known to the goroutine that has this process's place in the line; nil if no goroutine has it.
 func (c *Client) seen(key keys.Key) *lockrow.Row {
-	if by := c.tickets.find(c.queues.Ticket(key)); by != nil {
+	switch by := c.tickets.find(c.queues.Ticket(key)).(type) {
+	case *entry:
 		return by.last()
+	case *Lease:
+		return by.row
 	}
 	return nil
 }
