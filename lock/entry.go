@@ -62,7 +62,6 @@ type watch struct {
 type sight struct {
 	holding lockrow.Holding
 	renewed int64     // the row's Renewed
-	session string    // the ticket's session
 	since   time.Time // monotonic: when the ticket was first seen in the way under this fence and with this renewal
 	asked   time.Time // monotonic: its process is not asked about the ticket before this
 }
@@ -87,14 +86,13 @@ func (e *entry) take(row *lockrow.Row, at time.Time) {
 	if e.skipped(known, row) {
 		e.client.skips.add(e.client.clk().Now())
 	}
-	held := e.sights[:known.Holders()]
 	sights := make([]sight, row.Blocking())
 	for i := range sights {
-		s := sight{holding: row.Holding(i), renewed: row.Renewed, session: row.Line[i].Session(), since: at}
+		s, by := sight{holding: row.Holding(i), renewed: row.Renewed, since: at}, row.Line[i]
 		if was := slices.IndexFunc(e.sights, func(was sight) bool { return was.holding == s.holding && was.renewed == s.renewed }); was >= 0 {
 			s = e.sights[was]
-		} else if i < row.Holders() && !slices.ContainsFunc(held, func(was sight) bool {
-			return was.session == s.session && (s.session != "" && s.holding.Kind == lockrow.Exclusive || was.holding.ID == s.holding.ID)
+		} else if i < row.Holders() && !slices.ContainsFunc(known.Line[:known.Holders()], func(was lockrow.Ticket) bool {
+			return was.ID == by.ID || s.holding.Kind == lockrow.Exclusive && by.Session() != "" && was.Session() == by.Session()
 		}) {
 			e.turn = at
 		}
