@@ -19,11 +19,10 @@ import (
 type action uint8
 
 const (
-	fine   action = iota
-	ghost         // the ticket is this process's, and nobody answers for it: remove it
-	evict         // its session is marked as dead, or its Fixed lease has ended: remove it
-	silent        // its session can be marked as dead: mark it, then remove the ticket
-	ask           // it has been in the way for long: ask its process whether it knows the ticket
+	fine  action = iota
+	ghost        // the ticket is this process's, and nobody answers for it: remove it
+	evict        // its Fixed lease has ended, or its session may be marked as dead: mark the session, and remove the ticket
+	ask          // it has been in the way for long: ask its process whether it knows the ticket
 )
 
 // leastSeen is how long a Fixed lease must at least be seen to hold before it counts as ended, unless its recorded end is past. After a
@@ -36,7 +35,6 @@ type suspect struct {
 	lease   time.Duration // length of its Fixed lease, or of its session's lease
 	since   time.Duration // how long it was seen in the way under this fence, and since its last Renew
 	silent  time.Duration // how long it was not renewed, as far as is known
-	dead    bool          // its session is marked as dead
 	wait    time.Duration // how long until it may be taken for dead, unless it shows life
 	looked  time.Duration // how long ago its session was looked at; the constant never if not within its lease
 	own     bool          // the ticket is this process's
@@ -62,10 +60,8 @@ func (s suspect) judge() action {
 	case s.own && !s.claimed:
 		return ghost
 	case s.own, s.lease == 0, s.wait <= 0 && s.ahead > 0 && s.silent < s.turn(): // claimed; zero value; or those ahead act first
-	case s.dead, s.session == "" && s.wait <= 0:
-		return evict
 	case s.wait <= 0:
-		return silent
+		return evict
 	case s.session != "" && s.since >= s.turn() && !s.asked:
 		return ask
 	}
@@ -108,7 +104,7 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 		}
 	} else {
 		look := c.others.Suspect(s.session)
-		s.own, s.dead, s.wait, s.silent = c.isOwn(s.session), look.Dead, look.Wait, look.Silent
+		s.own, s.wait, s.silent = c.isOwn(s.session), look.Wait, look.Silent
 		s.lease, s.looked = cmp.Or(look.Lease, c.config.Lease), look.Age
 		if !look.Known { // it may have been renewed many times since it was last looked at
 			s.looked, s.silent = never, 0
@@ -162,21 +158,21 @@ func (e *entry) act(ctx context.Context, row *lockrow.Row) (after *lockrow.Row, 
 func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockrow.Row, error) {
 	c, h := e.client, row.Holding(place)
 	s := e.suspect(row, place)
-	what := s.judge()
 	places := []int{place}
-	switch what {
+	switch s.judge() {
 	case fine:
 		return nil, nil
 	case ask:
 		e.sights[place].asked = c.clk().Now().Add(s.since)
 		c.sessions.ask(s.session, session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key})
 		return nil, nil
-	case silent:
+	case evict:
+		if s.session == "" {
+			break
+		}
 		if isDead, err := c.markDead(ctx, s.session); err != nil || !isDead {
 			return nil, e.patient(ctx, err)
 		}
-	}
-	if what != ghost && s.session != "" {
 		places = row.Of(s.session)
 	}
 	after, err := e.evict(ctx, row, places)
