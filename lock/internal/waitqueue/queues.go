@@ -170,7 +170,7 @@ func (p *Place[R, G]) first() *Waiter[R, G] {
 func (p *Place[R, G]) Hand(to *Waiter[R, G], g G) bool {
 	p.queues.mu.Lock()
 	defer p.queues.mu.Unlock()
-	if p.queues.places[p.key] != p || to == nil || p.first() != to {
+	if p.queues.places[p.key] != p || p.first() != to {
 		return false
 	}
 	to.give(Turn[R, G]{p, g})

@@ -77,7 +77,6 @@ func TestPlace_IsPassedOn(t *testing.T) {
 	assert.False(t, ready(b), "the pass is under way")
 	assert.Equal(t, 2, q.Waiting(key(1)), "it keeps its position")
 	assert.False(t, p.Hand(c, 7), "it is not the first")
-	assert.False(t, p.Hand(nil, 7))
 
 	require.True(t, p.Hand(b, 8))
 	assert.False(t, p.Hand(b, 9), "it has its turn")
