@@ -164,15 +164,12 @@ func (l *Lease) on(event lease.Event, cause error) {
 	if ended && next != lease.Released {
 		s.loss = cause
 	}
-	got, limit := s.got, s.limit
+	got := s.got
 	s.mu.Unlock()
 	if effects.Has(lease.Cancel) {
 		l.cancel(cause)
 	}
 	if effects.Has(lease.Forget) {
-		if limit != nil {
-			limit.End(ErrReleased)
-		}
 		l.forget()
 	}
 	if got.IsZero() {
@@ -235,7 +232,7 @@ func (l *Lease) betweenTries() time.Duration {
 	return min(l.request.length(l.client), l.client.config.Lease) / 8
 }
 
-// forget frees what the lease needs only while it lasts: its entry in tickets, its term, its session and its place. Only the first call
+// forget frees what the lease needs only while it lasts: its entry in tickets, its terms, its session and its place. Only the first call
 // counts.
 func (l *Lease) forget() {
 	if !l.client.tickets.drop(l.holding.ID) {
@@ -247,9 +244,12 @@ func (l *Lease) forget() {
 		l.session.Unuse()
 	}
 	l.status.mu.Lock()
-	p := l.status.place
+	p, limit := l.status.place, l.status.limit
 	l.status.place = nil
 	l.status.mu.Unlock()
+	if limit != nil {
+		limit.End(ErrReleased)
+	}
 	if p != nil {
 		p.Over()
 	}
