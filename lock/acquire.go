@@ -154,11 +154,11 @@ func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
 	a.behind = len(w.Turn()) == 0
 	select {
 	case t := <-w.Turn():
-		return a.inTurn(ctx, t, (*acquisition).line)
+		return a.inTurn(ctx, t, a.line)
 	case <-ctx.Done():
 	}
 	if t, came := w.Leave(); came {
-		return a.inTurn(ctx, t, (*acquisition).line)
+		return a.inTurn(ctx, t, a.line)
 	}
 	return nil, a.gaveUp(ctx)
 }
@@ -167,21 +167,22 @@ func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
 func (a *acquisition) try(ctx context.Context) ([]*Lease, error) {
 	if a.queued() {
 		if p := a.client.queues.Take(a.entries[0].key); p != nil {
-			return a.inTurn(ctx, turnOf{Place: p}, (*acquisition).tryLine)
+			return a.inTurn(ctx, turnOf{Place: p}, a.tryLine)
 		} // otherwise another goroutine of this process has the place, and the try enters the line without it
 	}
 	return a.tryLine(ctx)
 }
 
 // inTurn begins the lease that was handed over with the turn. If there is none, or it was lost, it runs how with the process's place.
-func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisition, context.Context) ([]*Lease, error)) (list []*Lease, err error) {
+func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(context.Context) ([]*Lease, error)) (list []*Lease, err error) {
 	a.place = t.Place
 	defer func() { // also runs if a Logger panics
-		switch {
-		case a.place == nil:
-		case list != nil:
+		if list != nil {
 			list[0].keepPlace(a.place)
-		default:
+			return
+		}
+		a.leave(ctx) // before the next goroutine of this process enters the line
+		if a.place != nil {
 			a.place.Over()
 		}
 	}()
@@ -195,10 +196,9 @@ func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisitio
 		} // otherwise it was lost while it was handed over, since its session ended; this process keeps its place
 	}
 	if ctx.Err() != nil {
-		a.leave(ctx)
 		return nil, a.gaveUp(ctx)
 	}
-	return how(a, ctx)
+	return how(ctx)
 }
 
 func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
@@ -207,7 +207,6 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 		err = a.allFirst()
 	}
 	if err != nil {
-		a.leave(ctx) // before the next goroutine of this process enters the line
 		return nil, attempt.WithCause(ctx, err)
 	}
 	return a.granted(ctx)
