@@ -4,8 +4,8 @@
 //
 //   - [Queues] orders the goroutines that want the same lock, first come, first served. The process has one [Place]
 //     in the lock's line, and its goroutines use it one after the other.
-//   - [Poller] reads the rows that somebody watches: many rows with one request, and at most a given number of rows a
-//     second in the long run. [Estimate] tells when a waiter looks at its row again.
+//   - [Poller] reads the rows that somebody watches: many rows with one request, and at most [Rate] rows a second in
+//     the long run. [Estimate] tells when a waiter looks at its row again.
 //
 // The package knows nothing of leases, tickets or transactions, nor of the content of a row.
 //

@@ -85,7 +85,7 @@ func TestPoller_GoesOnThroughAnOutage(t *testing.T) {
 					require.Greater(t, last.At, start.Add(3*time.Hour))
 					require.NoError(t, last.Err)
 				}
-				bounded(t, r.sent(), waitqueue.DefaultRate)
+				bounded(t, r.sent())
 			})
 		})
 	}

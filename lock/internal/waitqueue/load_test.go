@@ -62,7 +62,7 @@ func TestPoller_WatchesThousandsOfRows(t *testing.T) {
 					testkit.AtMost(float64(rowsOf(sent))/seconds, "rows/s", 1000),
 				)
 				t.Logf("longest time between two looks at a row: %v", longest)
-				bounded(t, append(begin, sent...), waitqueue.DefaultRate)
+				bounded(t, append(begin, sent...))
 			})
 		})
 	}
@@ -124,7 +124,7 @@ func TestPoller_SpreadsManyFirstLooks(t *testing.T) {
 		require.Len(t, order, n)
 		assert.True(t, slices.IsSorted(order))
 		sent := r.sent()
-		bounded(t, sent, waitqueue.DefaultRate)
+		bounded(t, sent)
 		assert.LessOrEqual(t, len(sent), 62)
 	})
 }
@@ -160,24 +160,6 @@ func TestPoller_TellsThousandsOfWatchersOfOneRow(t *testing.T) {
 		assert.LessOrEqual(t, told, 2*n*seconds/5)
 		assert.GreaterOrEqual(t, told, n*seconds/6)
 	})
-}
-
-func TestPoller_RateIsConfigurable(t *testing.T) {
-	for _, rate := range []int{1, 7, 50, 300, 20_000} {
-		inTime(t, waitqueue.PollerConfig{Rate: rate}, func(r *reader, p *waitqueue.Poller) {
-			for i := range 500 {
-				watch(p, key(i), 0, func(waitqueue.Look) time.Duration { return 5 * ms })
-			}
-			pause(20 * time.Second)
-			sent := r.sent()
-			if rate <= 300 {
-				bounded(t, sent, max(rate, 4)) // three tenths of less are less than a row
-				assert.InDelta(t, rate*20, rowsOf(sent), float64(rate))
-			}
-			assert.LessOrEqual(t, rowsOf(sent), rate*21+1)
-			assert.Greater(t, rowsOf(sent), min(rate, 5000)*19)
-		})
-	}
 }
 
 // BenchmarkThousandsOfWatchers measures what a second of virtual time costs: CPU time that is, since nothing waits.

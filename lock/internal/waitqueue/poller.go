@@ -1,7 +1,6 @@
 package waitqueue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -13,8 +12,9 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// DefaultRate is the default of Rate in [PollerConfig], in rows a second.
-const DefaultRate = 1000
+// Rate is how many rows a second a [Poller] reads at most in the long run. After a quiet time, it reads about Rate/4 rows at once. One
+// request reads at most Rate/20 rows. If the watchers ask for more than Rate, all times get longer in proportion.
+const Rate = 1000
 
 // PollerConfig configures a [Poller].
 type PollerConfig struct {
@@ -22,7 +22,7 @@ type PollerConfig struct {
 	Machine machine.Machine
 
 	// Read reads rows, eventually consistent. Like [table.Table.BatchGet], it returns them in the order of their keys, and nil for a
-	// missing row. It gets at most 100 keys, all different. What it returns beside a *[table.UnprocessedError] counts as read. It must
+	// missing row. It gets at most Rate/20 keys, all different. What it returns beside a *[table.UnprocessedError] counts as read. It must
 	// return when its context ends. Required.
 	Read func(ctx context.Context, list []keys.Key) ([]table.Item, error)
 
@@ -32,11 +32,6 @@ type PollerConfig struct {
 
 	// Timeout bounds each call of Read. Required.
 	Timeout time.Duration
-
-	// Rate is how many rows a second are read at most in the long run. After a quiet time, it reads about Rate/4 rows at once. One
-	// request reads at most Rate/20 rows. If the watchers ask for more than Rate, all times get longer in proportion. Defaults to
-	// [DefaultRate].
-	Rate int
 }
 
 // Poller reads the rows that somebody watches, once for each of any number of watchers.
@@ -66,7 +61,6 @@ type Poller struct {
 
 // NewPoller returns a Poller without watches. It sends nothing, and starts no goroutine. End it with [Poller.Close].
 func NewPoller(c PollerConfig) *Poller {
-	c.Rate = cmp.Or(c.Rate, DefaultRate)
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Poller{config: c, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1)}
 }
@@ -111,7 +105,7 @@ func (p *Poller) plan() (rows [][]*Watch, at time.Time, open bool) {
 	if at = later(p.due[0].due, later(p.gate, p.resume)); at.After(now) {
 		return nil, at, true
 	}
-	most := min(max(p.config.Rate/20, 1), 100)
+	most := Rate / 20
 	index := map[keys.Key]int{}
 	n := 0
 	for ; n < len(p.due) && !p.due[n].half.After(now); n++ {
@@ -127,14 +121,12 @@ func (p *Poller) plan() (rows [][]*Watch, at time.Time, open bool) {
 		rows[i] = append(rows[i], w)
 	}
 	p.due = slices.Delete(p.due, 0, n)
-	p.gate = later(p.gate, now.Add(-time.Second/4)).Add(p.cost(len(rows)))
+	p.gate = later(p.gate, now.Add(-time.Second/4)).Add(cost(len(rows)))
 	return rows, now, true
 }
 
 // cost returns how long it takes until the rate allows so many rows.
-func (p *Poller) cost(rows int) time.Duration {
-	return time.Duration(rows) * (time.Second / time.Duration(p.config.Rate))
-}
+func cost(rows int) time.Duration { return time.Duration(rows) * (time.Second / Rate) }
 
 func (p *Poller) read(rows [][]*Watch) {
 	list := make([]keys.Key, len(rows))

@@ -102,13 +102,13 @@ func rowsOf(list []request) (n int) {
 }
 
 // bounded checks that no window of time has more rows than the rate allows: a burst, and what comes in meanwhile.
-func bounded(t *testing.T, list []request, rate int) {
+func bounded(t *testing.T, list []request) {
 	t.Helper()
 	for i := range list {
 		n := 0
 		for _, r := range list[i:] {
 			n += len(r.list)
-			most := float64(rate)*0.3 + r.at.Sub(list[i].at).Seconds()*float64(rate) + 1
+			most := waitqueue.Rate*0.3 + r.at.Sub(list[i].at).Seconds()*waitqueue.Rate + 1
 			if float64(n) > most {
 				require.LessOrEqual(t, float64(n), most, "from %v to %v", list[i].at, r.at)
 			}

@@ -32,7 +32,6 @@ func TestPoller_TellsInTimeAndKeepsTheRate(t *testing.T) {
 
 // schedule is what watchers do, and what comes of it.
 type schedule struct {
-	rate    int
 	latency time.Duration
 	steps   []step
 
@@ -71,7 +70,6 @@ func drawSchedule(t *rapid.T) *schedule {
 		return scale * time.Duration(rapid.IntRange(1, 10).Draw(t, "times"))
 	})
 	s := &schedule{
-		rate:    rapid.SampledFrom([]int{20, 200, 1000}).Draw(t, "rate"),
 		latency: rapid.SampledFrom([]time.Duration{0, ms, 30 * ms}).Draw(t, "latency"),
 		of:      map[keys.Key][]*scheduled{},
 	}
@@ -97,7 +95,7 @@ func (s *schedule) fail(format string, args ...any) {
 }
 
 func (s *schedule) play(*testing.T) {
-	p := waitqueue.NewPoller(waitqueue.PollerConfig{Machine: machine.Real{}, Read: s.read, Rate: s.rate, Fatal: never, Timeout: 5 * time.Second})
+	p := waitqueue.NewPoller(waitqueue.PollerConfig{Machine: machine.Real{}, Read: s.read, Fatal: never, Timeout: 5 * time.Second})
 	defer p.Close()
 	for _, step := range s.steps {
 		time.Sleep(step.wait)
@@ -118,7 +116,7 @@ func (s *schedule) play(*testing.T) {
 			if r.at.Sub(s.requests[i].at) > 2*time.Second {
 				break
 			}
-			if most := 0.3*float64(s.rate) + r.at.Sub(s.requests[i].at).Seconds()*float64(s.rate) + 1; float64(n) > most {
+			if most := 0.3*waitqueue.Rate + r.at.Sub(s.requests[i].at).Seconds()*waitqueue.Rate + 1; float64(n) > most {
 				s.fail("%d rows in %v", n, r.at.Sub(s.requests[i].at))
 			}
 		}
@@ -187,9 +185,9 @@ func (w *scheduled) check(number int, now time.Time) {
 // watcher at most, and then as many are before it at most.
 func (s *schedule) lateness() time.Duration {
 	rows := float64(len(s.watchers) + 1)
-	requests := rows/float64(max(s.rate/20, 1)) + 2 // which have so many rows at least where there are more
+	requests := rows/(waitqueue.Rate/20) + 2 // which have so many rows at least where there are more
 	each := s.latency + 50*ms
-	return time.Duration(2*rows/float64(s.rate)*float64(time.Second) + requests*float64(each))
+	return time.Duration(2*rows/waitqueue.Rate*float64(time.Second) + requests*float64(each))
 }
 
 func (s *schedule) read(_ context.Context, list []keys.Key) ([]table.Item, error) {

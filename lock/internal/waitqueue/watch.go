@@ -92,8 +92,8 @@ func (p *Poller) wait(w *Watch, d, least time.Duration) {
 	wanted := 1 / max(d, time.Millisecond).Seconds()
 	p.wanted += wanted - w.wanted
 	w.wanted = wanted
-	if over := p.wanted/float64(p.config.Rate) - 1; over > 0 && p.gate.After(now) {
-		d += time.Duration(min(float64(d)*over, float64(p.cost(len(p.due)))))
+	if over := p.wanted/Rate - 1; over > 0 && p.gate.After(now) {
+		d += time.Duration(min(float64(d)*over, float64(cost(len(p.due)))))
 	}
 	w.due, w.half = now.Add(max(d, least)), now.Add(max(d/2, least))
 	i, _ := slices.BinarySearchFunc(p.due, w, func(o, w *Watch) int {
