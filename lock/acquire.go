@@ -305,10 +305,9 @@ func (a *acquisition) begin(ctx context.Context, list ...*Lease) ([]*Lease, erro
 			_ = eachLease(list, func(l *Lease) error { return l.release(ctx) })
 		}
 	}()
-	if len(list) > 1 { // the payloads are written in parallel: one after the other, they could take longer than a lease
-		if err := attempt.Each(list, func(l *Lease) error { return l.writeFirst(ctx) }); err != nil {
-			return nil, err
-		}
+	// In parallel: one after the other, the payloads could take longer than a lease.
+	if err := attempt.Each(list, func(l *Lease) error { return l.writeFirst(ctx) }); err != nil {
+		return nil, err
 	}
 	for _, l := range list {
 		if err := l.begin(ctx); err != nil {

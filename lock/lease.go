@@ -188,15 +188,9 @@ func (l *Lease) Remaining() time.Duration {
 	return l.term.Remaining()
 }
 
-// begin makes the lease ready for the application: it writes the payload and the run, and starts MaxHold. It also fails if the lease or
-// ctx has ended. The function that called it then gives the lock back.
+// begin records that the caller gets the lease. It fails if the lease or ctx has ended. The function that called it then gives the lock
+// back.
 func (l *Lease) begin(ctx context.Context) error {
-	if err := l.termCause(); err != nil {
-		return err
-	}
-	if err := l.writeFirst(ctx); err != nil {
-		return err
-	}
 	if err := cmp.Or(causeOf(ctx), l.termCause()); err != nil {
 		return err
 	}
@@ -221,8 +215,8 @@ func (l *Lease) begin(ctx context.Context) error {
 
 // writeFirst writes the start of a run (Every) and the payload (WithData), unless they were written together with the ticket.
 func (l *Lease) writeFirst(ctx context.Context) error {
-	if l.begun {
-		return nil
+	if err := l.termCause(); err != nil || l.begun {
+		return err
 	}
 	if err := l.turn.take(ctx); err != nil {
 		return err
@@ -235,11 +229,8 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 		}
 	}
 	if r.data.Given {
-		if err := l.setData(ctx, r.data); err != nil {
-			return err
-		}
+		return l.setData(ctx, r.data)
 	}
-	l.begun = true
 	return nil
 }
 
