@@ -137,17 +137,15 @@ func (l *Lease) cause() error { return cmp.Or(l.status.get().loss, context.Cause
 
 // over returns why the lease does not hold the lock any more; nil while it may hold it.
 func (l *Lease) over() error {
-	s := l.status.get()
-	cause := cmp.Or(s.loss, context.Cause(l.ctx))
-	switch {
+	switch s := l.status.get(); {
 	case !s.state.Over():
 		return nil
 	case s.state == lease.Released && (l.committed.Load() || !errors.Is(s.loss, ErrMaxHold)):
 		return ErrReleased
-	case errors.Is(cause, ErrLost):
-		return cause
+	case errors.Is(s.loss, ErrLost):
+		return s.loss
 	}
-	return ErrStolen
+	return ErrStolen // the lease had ended by Close, and the release found that somebody else has the lock
 }
 
 func (l *Lease) is() lease.State { return l.status.get().state }
