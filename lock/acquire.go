@@ -123,7 +123,7 @@ func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, h
 	if err := cmp.Or(c.checkRegion(open), causeOf(open)); err != nil {
 		return nil, err
 	}
-	defer func() { a.leave(open) }() // also where a function of Config has panicked
+	defer a.leave(open) // also where a function of Config has panicked
 	return how(a, open)
 }
 

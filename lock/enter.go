@@ -46,7 +46,6 @@ func (a *acquisition) entry(e *entry, ifFree bool) lockrow.Entry {
 
 func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) table.Op) error {
 	c, e := a.client, a.entries[0]
-	entered := false // the ticket was entered into a row that turned out to be malformed
 	inDoubt, err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), func(ctx context.Context) error {
 		item, err := c.table.Apply(ctx, op(e), table.ReturnNew)
 		row, refused, bad := c.rowOf(item, err)
@@ -59,7 +58,7 @@ func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) 
 		case !refused && errors.Is(err, table.ErrInvalid):
 			return a.malformed(ctx, e.key, err)
 		case bad != nil:
-			if entered = err == nil; entered {
+			if err == nil {
 				e.malformed = item
 			}
 			return bad
@@ -67,7 +66,7 @@ func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) 
 		e.saw(&row)
 		return a.entered(&row, e, ifFree)
 	})
-	a.inDoubt = err == nil || entered || inDoubt
+	a.inDoubt = err == nil || e.malformed != nil || inDoubt
 	return err
 }
 
