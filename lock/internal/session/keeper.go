@@ -63,15 +63,14 @@ type Keeper struct {
 	config   Config
 	repeater *attempt.Repeater
 	terms    *clock.Terms
-	opening  singleflight.Group // callers that wait for a session share its opening
+	calls    singleflight.Group // callers that wait for a session share its opening, and those that close the Keeper share its end
 	work     sync.WaitGroup     // goroutines and calls that open or renew
 	ctx      context.Context    // for opening; ends with Close
 	stop     context.CancelFunc
 
-	mu      sync.Mutex    // guards the fields below, and Session.uses; never held during I/O
-	current *Session      // nil for none
-	next    *Session      // the session to open next, whose row exists or may exist; nil for one with a new row
-	closed  chan struct{} // made by the first Close, and closed when its work is done
+	mu      sync.Mutex // guards the fields below, and Session.uses; never held during I/O
+	current *Session   // nil for none
+	next    *Session   // the session to open next, whose row exists or may exist; nil for one with a new row
 }
 
 // NewKeeper returns a Keeper. It sends nothing, and has no goroutine before the first session.
@@ -110,7 +109,7 @@ func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 			return s, nil
 		}
 		select {
-		case opened := <-k.opening.DoChan("", func() (any, error) { return k.open(context.WithoutCancel(ctx)) }):
+		case opened := <-k.calls.DoChan("open", func() (any, error) { return k.open(context.WithoutCancel(ctx)) }):
 			switch s, err := opened.Val.(*Session), opened.Err; {
 			case k.ctx.Err() != nil:
 				return nil, ErrClosed
@@ -205,25 +204,21 @@ func (k *Keeper) idle(s *Session) bool {
 //
 // Cost: one conditional write if a session is or was open.
 func (k *Keeper) Close(ctx context.Context) error {
-	k.mu.Lock()
 	k.stop()
-	if k.closed == nil {
-		k.closed = make(chan struct{})
-		go k.end(ctx, k.alive(), k.closed)
-	}
-	closed := k.closed
-	k.mu.Unlock()
 	select {
-	case <-closed:
+	case <-k.calls.DoChan("close", func() (any, error) {
+		k.end(ctx)
+		return nil, nil
+	}):
 		return nil
 	case <-ctx.Done():
 		return clock.Cause(ctx)
 	}
 }
 
-// end does the work of Close for the session last; nil for none. It closes done at its end.
-func (k *Keeper) end(ctx context.Context, last *Session, done chan<- struct{}) {
-	defer close(done)
+// end ends the last session, after which no other begins. If it is called again, there is nothing left to do.
+func (k *Keeper) end(ctx context.Context) {
+	last := k.Current()
 	if last != nil {
 		last.End(ErrClosed)
 	}
