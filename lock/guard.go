@@ -201,11 +201,8 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 func ofOperations(err error, ops int) error {
 	failed := table.Conditions(err)
 	own := slices.IndexFunc(failed, func(f *table.ConditionError) bool { return f.Index >= ops })
-	switch own {
-	case -1, 0:
+	if own <= 0 {
 		return err
-	case 1:
-		return failed[0]
 	}
 	return table.ConditionErrors(failed[:own])
 }
