@@ -8,7 +8,7 @@ import (
 
 // job is what options set about how Every runs its function.
 type job struct {
-	option   string // name of an option that was given, for an error
+	option   string // name of an option that was given, for an error; empty for none
 	offset   time.Duration
 	location *time.Location
 	onFailed func(at time.Time, err error)
@@ -18,11 +18,8 @@ type job struct {
 // ofEvery makes an option that only Every accepts.
 func ofEvery(name string, set func(*job) error) Option {
 	return func(r *request) error {
-		if r.job == nil {
-			r.job = &job{}
-		}
 		r.job.option = name
-		return set(r.job)
+		return set(&r.job)
 	}
 }
 

@@ -25,7 +25,7 @@ type request struct {
 	shared   bool            // as a reader, together with others
 	alone    string          // name of a call that refuses permits and shared; empty for others
 	run      *run            // of an interval (Every); nil for others
-	job      *job            // from options of Every; nil for none
+	job      job             // from options of Every
 	values   context.Context // the lease's context carries its values
 }
 
@@ -39,7 +39,7 @@ func (c *Client) request(ctx context.Context, opts []Option) (request, error) {
 			return r, err
 		}
 	}
-	if r.run == nil && r.job != nil {
+	if r.run == nil && r.job.option != "" {
 		return r, invalid("%s: an option of Every", r.job.option)
 	}
 	return r, r.checkTogether()

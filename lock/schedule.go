@@ -86,10 +86,7 @@ func (c *Client) Every(
 	if err != nil {
 		return wrap("every", err)
 	}
-	s := &schedule{key: a.entries[0].key}
-	if a.job != nil {
-		s.job = *a.job
-	}
+	s := &schedule{key: a.entries[0].key, job: a.job}
 	if s.intervals, err = newIntervals(interval, s.job.offset, s.job.location); err != nil {
 		return wrap("every", err)
 	}
