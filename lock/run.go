@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -15,7 +15,6 @@ import (
 type run struct {
 	at        int64 // start of the interval, epoch milliseconds
 	intervals intervals
-	clock     clock.Clock
 	behind    bool // others were in the line when the row was read
 
 	ending atomic.Uint32 // the lockrow.RunChange that a release records. With none, another instance begins the interval again
@@ -39,9 +38,8 @@ func (r *run) waits() bool { return r != nil && r.behind }
 func (r *run) recorded(row *lockrow.Row) bool { return r != nil && row.Ran >= r.at }
 
 // settled reports whether a row shows that the run has finished, or that the run of another interval has begun and must be finished
-// first: the interval before, or a later one.
-func (r *run) settled(row *lockrow.Row) bool {
-	now, _ := r.clock.Told()
+// first: the interval before, or a later one. now is DynamoDB's time.
+func (r *run) settled(row *lockrow.Row, now time.Time) bool {
 	return r.recorded(row) || row.Running != r.at && begun(row, r.intervals.before(r.at), r.intervals.next(now.UnixMilli()))
 }
 
@@ -53,7 +51,7 @@ func begun(row *lockrow.Row, least, most int64) bool {
 
 // beginRun records that a run has begun, under a lease whose ticket was entered without that record.
 func (l *Lease) beginRun(ctx context.Context, r *run) error {
-	if r.settled(l.turn.row) {
+	if now, _ := l.client.clk().Told(); r.settled(l.turn.row, now) {
 		return errSettled
 	}
 	row, _, err := l.update(ctx, l.client.layout.rows.BeginRun(l.key, l.holding, r.at))

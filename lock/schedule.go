@@ -140,7 +140,7 @@ func (s *schedule) next() (*run, error) {
 			at = row.Running // its run was interrupted; or it is the next one, begun by an instance whose answers are ahead
 		}
 		if row.Ran < at {
-			return &run{at: at, intervals: s.intervals, clock: s.client.clk(), behind: len(row.Line) > 0}, nil
+			return &run{at: at, intervals: s.intervals, behind: len(row.Line) > 0}, nil
 		}
 		s.done = at
 	}
