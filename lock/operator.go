@@ -84,9 +84,8 @@ func (c *Client) operate(ctx context.Context, target Target, f func(ctx context.
 func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, why string) error {
 	var taken *lockrow.Holding // that an attempt has tried to remove
 	var ticket lockrow.Ticket
-	var malformed table.Item
-	reset := false   // the row was malformed
-	inDoubt := false // an attempt may be applied: also one that was throttled, since a copy of it can arrive
+	var malformed table.Item // that an attempt has tried to reset; nil for none
+	inDoubt := false         // an attempt may be applied: also one that was throttled, since a copy of it can arrive
 	_, err := c.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) error {
 		item, err := c.table.Get(ctx, key, true)
 		if errors.Is(err, table.ErrNotFound) {
@@ -103,11 +102,11 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 			if place, _ := c.layout.names.Find(item, seen); seen != "" && place != 0 {
 				return bad
 			}
-			reset, malformed = true, item
+			malformed = item
 			op = c.layout.rows.Reset(key, item, c.resetFence(item), lockrow.Change{Since: c.now(), TTL: c.ttl(0)}, why)
 		case bad != nil:
 			return bad
-		case reset && place < 0, inDoubt && taken != nil && !row.Holds(*taken) && row.ForcedSince(*taken):
+		case malformed != nil && place < 0, inDoubt && taken != nil && !row.Holds(*taken) && row.ForcedSince(*taken):
 			return nil // an attempt without an answer was applied
 		case len(row.Line) == 0:
 			return ErrNotHeld
@@ -117,12 +116,14 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 			return c.heldError(target, &row)
 		default:
 			h := row.Holding(place)
-			taken, ticket, reset = &h, row.Line[place], false
+			taken, ticket, malformed = &h, row.Line[place], nil
 			op = c.layout.rows.Force(key, &row, place, c.change(&row), why)
 		}
 		err = c.table.Write(ctx, op)
 		if errors.Is(err, table.ErrCondition) {
-			reset = reset && inDoubt
+			if !inDoubt {
+				malformed = nil
+			}
 			return attempt.ErrAgain // the row has changed
 		}
 		inDoubt = inDoubt || err != nil
@@ -131,7 +132,7 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 	switch {
 	case err != nil:
 		return err
-	case reset:
+	case malformed != nil:
 		return attempt.Each(c.layout.names.Tickets(malformed), func(t lockrow.Ticket) error { // any of them may have held
 			c.tellForced(ctx, key, t, 0)
 			return nil
