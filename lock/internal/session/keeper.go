@@ -156,8 +156,8 @@ func (k *Keeper) open(ctx context.Context) (*Session, error) {
 	defer cancel()
 	defer context.AfterFunc(k.ctx, cancel)() //nolint:contextcheck // it ends with the keeper, and with no caller
 	if s == nil {
-		s = k.newSession(k.config.id(k.repeater.Clock.Text()))
-		s.fresh, s.beat = true, -1
+		id := k.config.id(k.repeater.Clock.Text())
+		s = &Session{keeper: k, id: id, key: k.config.Key(id), fresh: true, beat: -1}
 	}
 	var start clock.Instant
 	_, err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), func(ctx context.Context) error {

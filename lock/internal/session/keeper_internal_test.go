@@ -26,7 +26,7 @@ func TestSession_IdleOneThatIsUsedGoesOn(t *testing.T) {
 	})
 	twice, ended := 0, 0
 	for range 5000 {
-		s := k.newSession("id")
+		s := &Session{keeper: k, id: "id"}
 		start := r.Clock.Instant()
 		start.Wall, start.Mono = start.Wall.Add(-40*time.Minute), start.Mono.Add(-40*time.Minute)
 		s.begin(start)

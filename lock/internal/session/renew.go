@@ -57,13 +57,7 @@ func (s *Session) answerSoon(more func(ctx context.Context)) {
 
 // pause waits for d, or until the session ends. It reports whether the session goes on.
 func (s *Session) pause(d time.Duration) bool {
-	timer := s.keeper.repeater.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-s.ended:
-	}
-	return s.Cause() == nil
+	return s.keeper.repeater.Clock.Sleep(s.ctx, d) == nil && s.Cause() == nil
 }
 
 // renew sends renewals until one succeeds, or the session ends (ok is false). left is how long the session would have lasted without the

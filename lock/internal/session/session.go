@@ -19,9 +19,10 @@ type Session struct {
 	id     string
 	key    keys.Key
 	number atomic.Int64
-	told   atomic.Bool   // Hooks.Opened was called
-	uses   int           // how many depend on it; guarded by keeper.mu
-	ended  chan struct{} // closed when the term ends
+	told   atomic.Bool     // Hooks.Opened was called
+	uses   int             // how many depend on it; guarded by keeper.mu
+	ctx    context.Context // begins and ends with the term
+	stop   context.CancelFunc
 
 	// Term begins when the session is opened. Each renewal extends it. The session ends with it.
 	*clock.Term
@@ -34,13 +35,9 @@ type Session struct {
 	tried    int      // counts questions that were tried, so that each round begins with others
 }
 
-func (k *Keeper) newSession(id string) *Session {
-	return &Session{keeper: k, id: id, key: k.config.Key(id), ended: make(chan struct{})}
-}
-
 // successor returns the session that continues the row of this one, which has ended idle.
 func (s *Session) successor() *Session {
-	next := &Session{keeper: s.keeper, id: s.id, key: s.key, ended: make(chan struct{}), beat: s.beat, answered: s.answered}
+	next := &Session{keeper: s.keeper, id: s.id, key: s.key, beat: s.beat, answered: s.answered}
 	next.number.Store(s.number.Load())
 	return next
 }
@@ -67,7 +64,7 @@ func (s *Session) ID() string { return s.id }
 func (s *Session) Next() int64 { return s.number.Add(1) }
 
 // Ended is closed when the session has ended.
-func (s *Session) Ended() <-chan struct{} { return s.ended }
+func (s *Session) Ended() <-chan struct{} { return s.ctx.Done() }
 
 // Use keeps the session open until one more call of Unuse, for something that depends on it beside the caller.
 func (s *Session) Use() { s.count(1) }
@@ -85,9 +82,10 @@ func (s *Session) count(more int) int {
 func (s *Session) begin(start clock.Instant) {
 	k := s.keeper
 	length := k.config.Lease - k.config.Margin
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.Term = k.terms.Begin(start, length, clock.Watch{
 		Tell: func(cause error) {
-			close(s.ended)
+			s.stop()
 			k.config.Hooks.Ending(s, cause)
 		},
 		End:   func(cause error) { k.config.Hooks.Ended(s, cause) },
