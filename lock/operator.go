@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -58,8 +57,7 @@ func (c *Client) reason(given []string) (string, error) {
 	case len(given) > 1:
 		return "", invalid("%d reasons, want one", len(given))
 	case len(given) == 0 || given[0] == "":
-		why := "forced by " + c.config.Owner
-		return strings.ToValidUTF8(why[:min(len(why), MaxReason)], ""), nil
+		return lockrow.Cut("forced by "+c.config.Owner, MaxReason), nil
 	case len(given[0]) > MaxReason || !utf8.ValidString(given[0]):
 		return "", invalid("a reason has at most %d bytes of UTF-8", MaxReason)
 	}

@@ -2,10 +2,10 @@ package lock
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
 )
 
 // Session is the row of a session, as it was when it was read. All tickets of a process depend on its session.
@@ -36,7 +36,7 @@ func (c *Client) Sessions(ctx context.Context, ids ...string) ([]Session, error)
 	for _, r := range rows {
 		if r != nil {
 			list = append(list, Session{
-				ID: r.ID, Owner: strings.ToValidUTF8(r.Owner[:min(len(r.Owner), MaxOwner)], ""), Lease: time.Duration(r.Lease) * time.Millisecond,
+				ID: r.ID, Owner: lockrow.Cut(r.Owner, MaxOwner), Lease: time.Duration(r.Lease) * time.Millisecond,
 				Expires: fromMillis(r.Expires), Dead: fromMillis(r.Dead), Asked: len(r.Ask),
 			})
 		}

@@ -36,12 +36,12 @@ type Ticket struct {
 
 // SessionTicket returns ticket number n of a session.
 func SessionTicket(session string, n, at int64, owner string) Ticket {
-	return Ticket{ID: session + "/" + strconv.FormatInt(n, 10), At: at, Owner: cut(owner)}
+	return Ticket{ID: session + "/" + strconv.FormatInt(n, 10), At: at, Owner: Cut(owner, MaxOwner)}
 }
 
 // OwnTicket returns a Fixed ticket. id must be unique for ever.
 func OwnTicket(id string, at int64, length time.Duration, owner string) Ticket {
-	return Ticket{ID: id, At: at, Length: length.Milliseconds(), Owner: cut(owner)}
+	return Ticket{ID: id, At: at, Length: length.Milliseconds(), Owner: Cut(owner, MaxOwner)}
 }
 
 // mark begins the IDs of readers. A version of this package without readers takes such an ID for empty, and refuses the row.
@@ -56,8 +56,8 @@ func (t Ticket) AsReader() Ticket {
 // Shared reports whether the ticket is a reader's.
 func (t Ticket) Shared() bool { return strings.HasPrefix(t.ID, mark) }
 
-// cut shortens an owner's name to at most MaxOwner bytes, and does not leave part of a character.
-func cut(owner string) string { return strings.ToValidUTF8(owner[:min(len(owner), MaxOwner)], "") }
+// Cut shortens a text to at most most bytes, and does not leave part of a character.
+func Cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
 
 // String returns the ticket's text in the row.
 func (t Ticket) String() string {
