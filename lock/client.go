@@ -85,7 +85,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	c.table, c.layout, c.terms, c.repeater = t, l, clock.NewTerms(clk), &attempt.Repeater{Clock: clk, Table: t}
 	shared := session.Config{
 		Names: l.session, Key: l.sessionAt, Mark: l.sessionMark(), Owner: config.Owner,
-		Lease: config.Lease, Margin: config.margin(config.Lease), Retention: config.Retention, RiskPart: config.AtRisk,
+		Lease: config.Lease, Own: config.own(config.Lease), Retention: config.Retention, RiskPart: config.AtRisk,
 		Hooks: session.Hooks{
 			Opened: c.sessionOpened, Ending: c.sessionEnding, Ended: c.sessionEnded, Asked: c.asked, Renewed: c.renewed, Risk: c.risk,
 			Failed: func(err error) {

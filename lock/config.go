@@ -181,6 +181,7 @@ func (c Config) withDefaults(delimiter byte) Config {
 	return c
 }
 
-func (c *Config) margin(lease time.Duration) time.Duration {
-	return min(cmp.Or(c.Margin, max(lease/100, 10*time.Millisecond)), lease/2)
+// own is how long a lease lasts for its holder: less than for others, by the margin.
+func (c *Config) own(lease time.Duration) time.Duration {
+	return lease - min(cmp.Or(c.Margin, max(lease/100, 10*time.Millisecond)), lease/2)
 }

@@ -32,7 +32,7 @@ func (c *Client) Healthy(ctx context.Context) error {
 		return nil
 	}
 	left, failed := s.Remaining(), s.Failure()
-	if left > (c.config.Lease-c.config.margin(c.config.Lease))/2 {
+	if left > c.config.own(c.config.Lease)/2 {
 		return nil
 	}
 	return wrap("healthy", fmt.Errorf("the session ends in %v unless renewed: %w", left.Round(time.Millisecond), cmp.Or(failed, errOverdue)))

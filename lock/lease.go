@@ -106,7 +106,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 	if s != nil {
 		l.term = s.Term
 	} else {
-		l.term = c.terms.Begin(start, r.fixed-c.config.margin(r.fixed), clock.Watch{
+		l.term = c.terms.Begin(start, c.config.own(r.fixed), clock.Watch{
 			Tell: func(error) { l.cancel(ErrExpired) }, // before any End: all contexts end before anything is logged, which may be slow
 			End:  l.termEnded,
 		})

@@ -30,8 +30,8 @@ func renewal() []Mutant {
 		{
 			Name: "term-of-the-whole-lease", Part: Renewal, File: "lock/internal/session/session.go",
 			Breaks: "takes no margin off the lease",
-			Old:    "k.config.Lease - k.config.Margin\n\ts.Term",
-			New:    "k.config.Lease\n\ts.Term",
+			Old:    `k.terms.Begin(start, k.config.Own,`,
+			New:    `k.terms.Begin(start, k.config.Lease,`,
 		},
 		{
 			Name: "ended-term-is-extended", Part: Renewal, File: "lock/internal/clock/terms.go",

@@ -31,9 +31,9 @@ type Config struct {
 	Mark      string // end of the IDs of this client's sessions, which differs among clients with different Keys; may be empty
 	Owner     string
 	Lease     time.Duration // how long others wait for a renewal before they take the session for dead
-	Margin    time.Duration // how much earlier the lease ends on this side, since clocks run at different rates
+	Own       time.Duration // how long the lease lasts on this side: less than Lease, since clocks run at different rates
 	Retention time.Duration // how long the row outlasts its lease
-	RiskPart  float64       // Hooks.Risk is called when less than this part of the lease (less Margin) is left
+	RiskPart  float64       // Hooks.Risk is called when less than this part of Own is left
 	Hooks     Hooks
 }
 

@@ -18,7 +18,7 @@ const minRetry = 10 * time.Millisecond
 // does not delay it. If nothing depends on the session when a renewal is due, keep asks again every fortieth of the term.
 func (s *Session) keep() {
 	k, clk := s.keeper, s.keeper.repeater.Clock
-	length := k.config.Lease - k.config.Margin
+	length := k.config.Own
 	period := length / 4
 	look := max(length/40, minRetry) // keep reads the clocks this often: its timers stand still while the machine is suspended
 	// Now, since a process that needs its session for moments opens it again and again, and never renews it.

@@ -81,15 +81,14 @@ func (s *Session) count(more int) int {
 
 func (s *Session) begin(start clock.Instant) {
 	k := s.keeper
-	length := k.config.Lease - k.config.Margin
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.Term = k.terms.Begin(start, length, clock.Watch{
+	s.Term = k.terms.Begin(start, k.config.Own, clock.Watch{
 		Tell: func(cause error) {
 			s.stop()
 			k.config.Hooks.Ending(s, cause)
 		},
 		End:   func(cause error) { k.config.Hooks.Ended(s, cause) },
-		LowAt: time.Duration(float64(length) * k.config.RiskPart),
+		LowAt: time.Duration(float64(k.config.Own) * k.config.RiskPart),
 		Low: func() {
 			if s.count(0) > 0 { // an unused session is not renewed, and nothing is at risk
 				k.config.Hooks.Risk(true)

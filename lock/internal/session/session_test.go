@@ -99,7 +99,7 @@ func (p *process) over(settings clock.Clock, tbl *table.Table) *process {
 	r.Clock.Skew, r.Clock.ObservedOnly = settings.Skew, settings.ObservedOnly
 	names := session.NamesOf(tbl.Scheme(), "")
 	config := session.Config{
-		Names: names, Key: keyOf, Owner: "host/1", Lease: lease, Margin: margin, Retention: retention,
+		Names: names, Key: keyOf, Owner: "host/1", Lease: lease, Own: lease - margin, Retention: retention,
 		Hooks: session.Hooks{
 			Opened: func(*session.Session) {}, Renewed: func(context.Context, time.Duration) {}, Failed: func(error) {}, Risk: func(bool) {},
 			Ending: func(*session.Session, error) {},
