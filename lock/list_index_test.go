@@ -300,3 +300,28 @@ func TestIndex_CommitNamesNoOperationOfItsOwn(t *testing.T) {
 		}
 	})
 }
+
+// A row that a client without the index has left, with a holder that died, comes into the index also by a try: it replaces that holder's
+// ticket, and enters no line.
+func TestIndex_HasALockThatATryHasTakenOver(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.indexed(byTime)
+		_, err := w.client(quiet).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		c := w.indexing()
+		l, err := c.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		n := 0
+		for r, err := range c.List(ctx, lock.Index()) {
+			require.NoError(t, err)
+			assert.Equal(t, l.Ticket(), r.Holder().Ticket)
+			n++
+		}
+		assert.Equal(t, 1, n)
+		require.NoError(t, l.Release(ctx))
+		for r := range c.List(ctx, lock.Index()) {
+			assert.Fail(t, "a free lock is listed", r)
+		}
+	})
+}

@@ -252,7 +252,8 @@ func (a *acquisition) replacing(e *entry) table.Op {
 	e.path = pathTakenOver
 	change := c.change(row)
 	change.TTL = max(change.TTL, c.ttl(a.keep()))
-	return c.layout.rows.Replace(e.key, row, e.ticket, change, a.data)
+	shard, listed := c.layout.index.listed(e.key, e.ticket)
+	return c.layout.rows.Replace(e.key, row, e.ticket, change, a.data, shard, listed)
 }
 
 // beside returns how many tickets at the beginning of the line are not in the way of a try. For a reader that finds room, these are

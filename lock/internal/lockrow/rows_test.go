@@ -265,11 +265,11 @@ func TestEvict_TakesTheDeadAndNobodyElse(t *testing.T) {
 func TestReplace_OnlyWhereNobodyWaits(t *testing.T) {
 	onEngines(t, nil, func(b *bench) {
 		row := b.enter(1)
-		row = b.apply(b.rows.Replace(b.key, &row, ticket(2), change, lockrow.Data{}))
+		row = b.apply(b.rows.Replace(b.key, &row, ticket(2), change, lockrow.Data{}, "", ""))
 		assert.Equal(t, []string{"SESSION/2"}, ids(row))
 		assert.Equal(t, int64(1001), row.Fence)
 		b.enter(3)
-		b.refused(b.rows.Replace(b.key, &row, ticket(4), change, lockrow.Data{}))
+		b.refused(b.rows.Replace(b.key, &row, ticket(4), change, lockrow.Data{}, "", ""))
 	})
 }
 
@@ -378,9 +378,9 @@ func TestRenew_ALateCopySetsNothingBack(t *testing.T) {
 		assert.Equal(t, int64(at+62_000), row.Ends())
 		b.refused(b.rows.Renew(b.key, lockrow.Holding{ID: "OWN", Fence: 999}, at+4000, 4100000000))
 
-		b.refused(b.rows.Enter(b.key, e))                                          // a late copy of the entry
-		b.refused(b.rows.Evict(b.key, &seen, []int{0}, change))                    // it was renewed since
-		b.refused(b.rows.Replace(b.key, &seen, ticket(2), change, lockrow.Data{})) // it was renewed since
+		b.refused(b.rows.Enter(b.key, e))                                                  // a late copy of the entry
+		b.refused(b.rows.Evict(b.key, &seen, []int{0}, change))                            // it was renewed since
+		b.refused(b.rows.Replace(b.key, &seen, ticket(2), change, lockrow.Data{}, "", "")) // it was renewed since
 		row = b.apply(b.rows.Evict(b.key, &row, []int{0}, change))
 		assert.Empty(t, row.Line)
 		e.Ticket = lockrow.OwnTicket("NEXT", at+3000, time.Minute, "")
@@ -398,7 +398,7 @@ func TestEvict_SparesALeaseThatWasRenewedMeanwhile(t *testing.T) {
 		for i := range int64(2) {
 			now := b.apply(b.rows.Renew(b.key, h, at+i+1, 4100000000))
 			b.refused(b.rows.Evict(b.key, &seen, []int{0}, change))
-			b.refused(b.rows.Replace(b.key, &seen, entry(2).Ticket, change, lockrow.Data{}))
+			b.refused(b.rows.Replace(b.key, &seen, entry(2).Ticket, change, lockrow.Data{}, "", ""))
 			seen = now
 		}
 		row := b.apply(b.rows.Evict(b.key, &seen, []int{0}, change))
