@@ -44,6 +44,7 @@ type standing struct {
 	ticket    lockrow.Ticket
 	isNew     bool       // only Permits: there is no row, so the request that enters the ticket makes one
 	path      string     // how the ticket came to hold: pathFree, pathWaited or pathTakenOver
+	evicted   bool       // the call has removed a dead holder
 	begun     bool       // the payload and the start of the run, if any, were written with the ticket
 	left      bool       // withdraw has removed the ticket, or has found that trying again would not help
 	malformed table.Item // the malformed row that the ticket was entered into; nil if there is none

@@ -186,8 +186,10 @@ func (e *entry) evict(ctx context.Context, row *lockrow.Row, places []int) (*loc
 	if err != nil {
 		return nil, err
 	}
-	if !refused && places[0] < row.Holders() && after.Granted(e.ticket.ID) {
-		e.path = pathTakenOver
+	if !refused && places[0] < row.Holders() {
+		if e.evicted = true; after.Granted(e.ticket.ID) {
+			e.path = pathTakenOver
+		}
 	}
 	return &after, nil
 }
@@ -246,7 +248,9 @@ func (a *acquisition) removeDead(ctx context.Context) (free bool, err error) {
 func (a *acquisition) replacing(e *entry) table.Op {
 	c, row := a.client, e.row.Load()
 	if row.Permits > 0 || len(row.Line) == a.beside(row) {
-		e.path = pathFree
+		if e.path = pathFree; e.evicted {
+			e.path = pathTakenOver
+		}
 		return c.layout.rows.Enter(e.key, a.entry(e, row.Permits > 0 || len(row.Line) == 0))
 	}
 	e.path = pathTakenOver
