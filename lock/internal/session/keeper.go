@@ -54,7 +54,7 @@ type Hooks struct {
 	// Renewed is called after each renewal, for other work at that pace. ctx ends before the next renewal is due. left is how long the
 	// session would have lasted without this renewal.
 	Renewed func(ctx context.Context, left time.Duration)
-	// Failed is called for each renewal that failed, and if Close could not delete the row.
+	// Failed is called for each renewal that failed and is repeated.
 	Failed func(err error)
 }
 

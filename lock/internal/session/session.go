@@ -128,9 +128,6 @@ func (s *Session) remove(ctx context.Context) {
 	k, n := s.keeper, s.keeper.config.Names
 	ctx, cancel := k.repeater.Clock.Detached(ctx)
 	defer cancel()
-	err := k.repeater.Table.Write(ctx, table.Delete(s.key).If(table.Or(
+	_ = k.repeater.Table.Write(ctx, table.Delete(s.key).If(table.Or(
 		table.Attr(n.PK).NotExists(), table.Attr(n.Type).Equal(Type))))
-	if err != nil {
-		k.config.Hooks.Failed(err)
-	}
 }
