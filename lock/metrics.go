@@ -153,10 +153,10 @@ func lossOf(cause error) attribute.KeyValue {
 	return keyLoss.String(classOf(cause, class{ErrMaxHold, "max_hold"}, class{ErrExpired, "expired"}, class{ErrStolen, "stolen"}))
 }
 
-// failureOf returns the attribute of a failure; none if err is nil.
+// failureOf returns the attribute of a failure; none if err is nil. A wait of Every that ends since the interval is settled did not fail.
 func failureOf(ctx context.Context, err error) []attribute.KeyValue {
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errSettled):
 		return nil
 	case ctx.Err() != nil:
 		return []attribute.KeyValue{keyError.String("context")}
