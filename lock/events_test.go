@@ -106,6 +106,11 @@ func TestEvents_EachComesAsDocumented(t *testing.T) {
 		assert.Zero(t, n.count("WARN lock: taken by force"))
 		require.NoError(t, c.ForceRelease(ctx, lock.Name("stuck"), stuck.Holder().Ticket))
 		assert.Equal(t, 1, n.count("WARN lock: taken by force"))
+		_, err = w.client(lock.Config{}).Acquire(ctx, lock.Name("damaged"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, table.Update(w.lockKey("damaged"), table.Attr("hold").Set("damaged"))))
+		require.NoError(t, c.ForceRelease(ctx, lock.Name("damaged"), ""))
+		assert.Equal(t, 2, n.count("WARN lock: taken by force"), "a reset takes the lock as well")
 
 		off := w.coldClient(config, at(time.Hour))
 		for range 3 {

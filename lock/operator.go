@@ -131,7 +131,11 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 	case err != nil:
 		return err
 	case malformed != nil:
-		return attempt.Each(c.layout.names.Tickets(malformed), func(t lockrow.Ticket) error { // any of them may have held
+		line := c.layout.names.Tickets(malformed)
+		if len(line) > 0 {
+			c.config.Logger.Warn("lock: taken by force", "session", line[0].Session())
+		}
+		return attempt.Each(line, func(t lockrow.Ticket) error { // any of them may have held
 			c.tellForced(ctx, key, t, 0)
 			return nil
 		})
@@ -179,9 +183,9 @@ func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Tic
 	}
 }
 
-// Revoke asks the holder of a lock to give it up. The holder's context ends with [ErrRevoked] within a quarter of its
-// [Config.Lease]. The holder keeps the lock until it releases it, so it can finish: its guarded writes still go
-// through. If the holder is in this client, its context ends at once.
+// Revoke asks the holder of a lock to give it up. The holder's context ends with [ErrRevoked] at its next renewal, within
+// about a quarter of its [Config.Lease]. The holder keeps the lock until it releases it, so it can finish: its guarded
+// writes still go through. If the holder is in this client, its context ends at once.
 //
 // If several hold at once ([Permits], [Shared]), all of them are asked. The errors are joined.
 //
