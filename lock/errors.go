@@ -78,7 +78,7 @@ type HeldError struct {
 	Owner  string    // the first 64 bytes of the holder's [Config.Owner]
 	Ticket string    // of the holder, for [Client.ForceRelease]
 	Fence  int64     // of the holder
-	Since  time.Time // since when the holder's process has held the lock, also if its goroutines have passed it on
+	Since  time.Time // since when the holder's process has held the lock, also if its goroutines have passed on a lease that is not Fixed
 	Until  time.Time // when a [Fixed] lease ends unless it is renewed; zero for any other
 	Line   []Place   // in order: the first holds the lock, the others wait
 	Data   Data      // payload of the lock
