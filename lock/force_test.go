@@ -170,9 +170,16 @@ func TestForceRelease_RecordsItsReason(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, want, r.Forced)
 		}
-		_, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		require.ErrorIs(t, op.ForceRelease(ctx, lock.Name("report"), "x", whole+"x"), lock.ErrInvalid)
+		r, err := op.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.NotEmpty(t, r.Forced, "until the next holder leaves")
+		require.NoError(t, l.Release(ctx))
+		r, err = op.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Empty(t, r.Forced)
 	})
 }
 

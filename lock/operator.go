@@ -27,8 +27,8 @@ import (
 // changes nothing if another one holds the lock by now (the error is a *[HeldError]) or nobody does ([ErrNotHeld]). Others that
 // hold at the same time ([Permits], [Shared]) keep what they hold.
 //
-// The reason is for people. It is stored in the row until the next change ([Record].Forced). It is valid UTF-8 of at most
-// 256 bytes. Defaults to "forced by " and [Config.Owner].
+// The reason is for people. It is stored in the row until the next holder gives the lock up or loses it ([Record].Forced).
+// It is valid UTF-8 of at most 256 bytes. Defaults to "forced by " and [Config.Owner].
 //
 // If a run of [Client.Every] is under way under the lock, it counts as interrupted: another instance begins it again.
 //

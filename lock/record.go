@@ -37,7 +37,7 @@ type Record struct {
 	Data  Data  `dynamo:"data,omitempty"`  // payload that was set last
 	Edits int64 `dynamo:"edits,omitempty"` // number of the last SetData; each holder continues the count
 
-	Forced      string `dynamo:"forced,omitempty"`       // reason of ForceRelease, if that was the last change
+	Forced      string `dynamo:"forced,omitempty"`       // reason of ForceRelease, until the next holder leaves
 	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // fence of the last holder that lost the lock by force; of permits, the next fence then
 	Ousted      int64  `dynamo:"ousted,omitempty"`       // Shared: how often others have removed a reader
 

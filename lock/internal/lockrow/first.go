@@ -36,7 +36,7 @@ func (r *Rows) changed(s shape) []table.Change {
 		changes = append(changes, table.Attr(n.Hold).Set(param(argHold)))
 	}
 	changes = append(changes, s.content(n)...)
-	if s.op != "force" { // the row has the reason of a force only if that was the last change
+	if s.op != "force" { // the row has the reason of a force until the next holder leaves
 		changes = append(changes, table.Attr(n.Forced).Remove())
 	}
 	return changes
