@@ -58,11 +58,11 @@ func (r *Rows) Pass(key keys.Key, h Holding, to Ticket, c Change, d Data) table.
 func (r *Rows) Replace(key keys.Key, seen *Row, by Ticket, c Change, d Data, shard, listed string) table.Op {
 	first, _ := seen.First()
 	op := r.Pass(key, seen.Holding(0), by, c, d).If(table.Attr(r.names.Line).At(1).NotExists())
-	if r.index != nil {
-		op = op.Changing(table.Attr(r.index.PK).Set(shard), table.Attr(r.index.SK).Set(table.Attr(r.index.SK).OrElse(listed)))
-	}
 	if first.Length > 0 {
 		op = op.If(still(r.names.Renewed, seen.Renewed))
+	}
+	if r.index != nil {
+		op = op.Changing(table.Attr(r.index.PK).Set(shard), table.Attr(r.index.SK).Set(table.Attr(r.index.SK).OrElse(listed)))
 	}
 	return op
 }
