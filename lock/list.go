@@ -37,7 +37,8 @@ func Index() Source { return Source{kind: "index"} }
 func WholeTable() Source { return Source{kind: "table"} }
 
 // List returns locks without acquiring them. Its reads are eventually consistent: it shows the locks as they were some
-// moments ago. It reads the next page when the loop needs it.
+// moments ago. It reads the next page when the loop needs it. A page takes long, so it has the timeout of the table's retry
+// policy ([table.Retry]), not that of the lock's own requests.
 //
 // A malformed lock row is an error that matches [ErrMalformed], with a Record that has only Partition and Of; the loop
 // can go on. Rows that are not locks are left out. After any other error there are no more elements.

@@ -217,3 +217,27 @@ func ghostGivesNothingBack(t *testing.T, does string, freed bool) {
 		})
 	})
 }
+
+// A request that hangs is given up after a third of the lease, also one that only reads for people.
+func TestTimeout_OfReadsForPeople(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way, config := &line{to: w.engine.HTTPClient()}, quiet
+		config.Lease = 3 * time.Second
+		c := w.clientOver(way, config)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		for call, f := range map[string]func() error{
+			"Inspect":  func() error { return errOf(c.Inspect(ctx, lock.Name("report"))) },
+			"Sessions": func() error { return errOf(c.Sessions(ctx, lock.SessionID(c))) },
+			"View":     func() error { return errOf(c.View(ctx, lock.Name("report"), nil, lock.EvenIfHeld())) },
+			"Revoke":   func() error { return c.Revoke(ctx, lock.Name("report")) },
+		} {
+			way.cut(hung)
+			begun := time.Now()
+			time.AfterFunc(100*time.Millisecond, func() { way.cut(open) })
+			require.NoError(t, f(), call)
+			assert.Less(t, time.Since(begun), 1500*time.Millisecond, call)
+		}
+		require.NoError(t, l.Release(ctx))
+	})
+}

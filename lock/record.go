@@ -146,7 +146,7 @@ func (c *Client) Inspect(ctx context.Context, target Target) (Record, error) {
 	if err != nil {
 		return Record{}, wrap("inspect", err)
 	}
-	item, err := c.table.Get(ctx, key, true)
+	item, err := c.table.Get(c.within(ctx), key, true)
 	if err != nil {
 		return Record{}, wrap("inspect", err)
 	}

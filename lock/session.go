@@ -31,7 +31,7 @@ func (c *Client) Sessions(ctx context.Context, ids ...string) ([]Session, error)
 			wanted = append(wanted, sessionRecord{ID: id})
 		}
 	}
-	rows, err := c.layout.sessions.BatchGet(ctx, wanted, entity.WithExpired())
+	rows, err := c.layout.sessions.BatchGet(c.within(ctx), wanted, entity.WithExpired())
 	list := make([]Session, 0, len(rows))
 	for _, r := range rows {
 		if r != nil {
