@@ -13,6 +13,7 @@ import (
 
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // alarms are the calls of OnAtRisk.
@@ -76,6 +77,30 @@ func TestOnAtRisk_IsCalledOnceEachWay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A session that was opened for callers that have given up is safe once a later one uses it.
+func TestOnAtRisk_EndsWithASessionThatWasOpenedForOthers(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var heard alarms
+		config := quiet
+		config.OnAtRisk = heard.hear
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, config)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		way.cut(refused)
+		<-l.Context().Done()
+		require.Equal(t, []bool{true}, heard.heard())
+		way.cut(open)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Times: 1})
+		hasty, cancel := context.WithTimeout(ctx, time.Second/2)
+		defer cancel()
+		require.ErrorIs(t, errOf(c.Acquire(hasty, lock.Name("other"))), context.DeadlineExceeded)
+		time.Sleep(time.Second)
+		require.NoError(t, errOf(c.Acquire(ctx, lock.Name("other"))))
+		assert.Equal(t, []bool{true, false}, heard.heard())
+	})
 }
 
 // A renewal that hangs does not delay it.

@@ -105,19 +105,20 @@ func (k *Keeper) alive() *Session {
 // Cost: none, or one conditional write to open it.
 func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 	for {
+		if s := k.Current(); s != nil && !s.told.Swap(true) {
+			k.config.Hooks.Opened(s) // before the session is used, since it may panic
+		}
 		if s := k.UseCurrent(); s != nil {
 			return s, nil
 		}
 		select {
 		case opened := <-k.calls.DoChan("open", func() (any, error) { return k.open(context.WithoutCancel(ctx)) }):
-			switch s, err := opened.Val.(*Session), opened.Err; {
+			switch err := opened.Err; {
 			case k.ctx.Err() != nil:
 				return nil, ErrClosed
 			case errors.Is(err, ErrDead): // the old row was marked dead: the next round makes a new one
 			case err != nil:
 				return nil, fmt.Errorf("open a session: %w", err)
-			case !s.told.Swap(true):
-				k.config.Hooks.Opened(s)
 			}
 		case <-ctx.Done():
 			return nil, clock.Cause(ctx)
