@@ -32,7 +32,7 @@ type Engine struct {
 
 	serverMu sync.Mutex // guards servers and closed
 	servers  []*http.Server
-	serving  sync.WaitGroup
+	serving  sync.WaitGroup // listeners, and requests that came through them
 	closed   bool
 }
 
@@ -244,10 +244,25 @@ func (e *Engine) Listen(addr string) (string, error) {
 	if err != nil {
 		return "", listenError(addr, err)
 	}
-	s := &http.Server{Handler: e, ReadHeaderTimeout: readHeaderTimeout}
+	s := &http.Server{Handler: http.HandlerFunc(e.serveListener), ReadHeaderTimeout: readHeaderTimeout}
 	e.servers = append(e.servers, s)
 	e.serving.Go(func() {
 		_ = s.Serve(l) // always returns http.ErrServerClosed after Close
 	})
 	return "http://" + l.Addr().String(), nil
+}
+
+// serveListener serves a request that came through a listener. Close waits for it: closing the server ends its connections, and so the
+// contexts of requests, but does not wait.
+func (e *Engine) serveListener(w http.ResponseWriter, r *http.Request) {
+	e.serverMu.Lock()
+	if e.closed {
+		e.serverMu.Unlock()
+		abort(w)
+		return
+	}
+	e.serving.Add(1)
+	e.serverMu.Unlock()
+	defer e.serving.Done()
+	e.ServeHTTP(w, r)
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -104,4 +106,49 @@ func TestServeHTTP_RefusesAnUnknownOperation(t *testing.T) {
 	_, c := setup(t)
 	_, err := c.ListBackups(t.Context(), &dynamodb.ListBackupsInput{})
 	require.ErrorContains(t, err, "UnknownOperationException")
+}
+
+// What a request does in the test's process, such as a call of Fault.When, has ended when Close returns.
+func TestClose_WaitsForRequests(t *testing.T) {
+	e, c := listening(t)
+	entered := make(chan struct{})
+	var ended atomic.Bool
+	e.Inject(tabletest.Fault{Kind: tabletest.InternalError, When: func(tabletest.Request) bool {
+		close(entered)
+		time.Sleep(20 * time.Millisecond) // Close begins meanwhile
+		ended.Store(true)
+		return true
+	}})
+	go func() { _ = add(t.Context(), c, "a") }()
+	<-entered
+	require.NoError(t, e.Close())
+	assert.True(t, ended.Load())
+}
+
+func TestClose_EndsDelays(t *testing.T) {
+	e, c := listening(t)
+	entered := make(chan struct{})
+	e.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, When: func(tabletest.Request) bool {
+		close(entered)
+		return true
+	}})
+	go func() { _ = add(t.Context(), c, "a") }()
+	<-entered
+	require.NoError(t, e.Close())
+	assert.Empty(t, e.Requests(), "a request that ends before it is applied does nothing")
+}
+
+// listening returns an engine and a client that calls it through a listener, without retries.
+func listening(t *testing.T) (*tabletest.Engine, *dynamodb.Client) {
+	t.Helper()
+	e := tabletest.New(t)
+	url, err := e.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	cfg := e.Config()
+	cfg.HTTPClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	cfg.BaseEndpoint = aws.String(url)
+	c := dynamodb.NewFromConfig(cfg, oneAttempt)
+	createTable(t, c)
+	e.ResetRequests()
+	return e, c
 }
