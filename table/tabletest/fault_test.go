@@ -343,3 +343,40 @@ func TestFault_ThatIsOverIsForgotten(t *testing.T) {
 	assert.Nil(t, fault.Value())
 	assert.Equal(t, []tabletest.FaultKind{tabletest.SkewDate}, e.Requests()[0].Faults)
 }
+
+// The attributes that a local index does not project are read from the table, and are as old as those of the index.
+func TestStaleRead_OfALocalIndexReadsAnOldItem(t *testing.T) {
+	e := tabletest.New(t)
+	c := e.Client()
+	schema := func(names ...string) (out []types.KeySchemaElement) {
+		for i, name := range names {
+			out = append(out, types.KeySchemaElement{AttributeName: &name, KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i]})
+		}
+		return out
+	}
+	var defs []types.AttributeDefinition
+	for _, name := range []string{"pk", "sk", "lsk"} {
+		defs = append(defs, types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
+	}
+	_, err := c.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: aws.String("app"), BillingMode: types.BillingModePayPerRequest, KeySchema: schema("pk", "sk"), AttributeDefinitions: defs,
+		LocalSecondaryIndexes: []types.LocalSecondaryIndex{{
+			IndexName: aws.String("lsi"), KeySchema: schema("pk", "lsk"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+		}},
+	})
+	require.NoError(t, err)
+	version := func(v int) item { return item{"pk": s("a"), "sk": s("b"), "lsk": s("c"), "n": n(v)} }
+	for v := range 2 {
+		_, err = c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("app"), Item: version(v)})
+		require.NoError(t, err)
+	}
+	e.Inject(tabletest.Fault{Kind: tabletest.StaleRead})
+	for consistent, want := range map[bool]item{false: version(0), true: version(1)} {
+		out, err := c.Query(t.Context(), &dynamodb.QueryInput{
+			TableName: aws.String("app"), IndexName: aws.String("lsi"), Select: types.SelectAllAttributes, ConsistentRead: &consistent,
+			KeyConditionExpression: aws.String("pk = :p"), ExpressionAttributeValues: item{":p": s("a")},
+		})
+		require.NoError(t, err)
+		assert.Equal(t, []item{want}, out.Items)
+	}
+}

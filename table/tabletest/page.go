@@ -325,7 +325,7 @@ func (p *page) visit(r *row, fetch bool) bool {
 	p.last = r
 	item := r.item
 	if fetch {
-		if base := p.t.rows.get(p.t.keys.place(item)); base != nil {
+		if base := p.c.read(p.t, p.t.keys.place(item), p.consistent); base != nil {
 			item = base.item
 			p.fetched += readUnits(base.size, p.consistent)
 		}
