@@ -64,9 +64,12 @@ func batchGetItem(c *call) ([]byte, error) {
 	answers := make([][]found, len(parts))
 	rest := make([][]*jsontree.Node, len(parts))
 	for i, p := range parts {
-		u := &usage{}
-		used[p.t] = u
-		order = append(order, p.t)
+		u := used[p.t]
+		if u == nil { // a request can name a table twice, by its ARN, too
+			u = &usage{}
+			used[p.t] = u
+			order = append(order, p.t)
+		}
 		for j, g := range p.gets {
 			if c.unprocessed > 0 && taken >= c.unprocessed {
 				rest[i] = append(rest[i], p.raw[j])

@@ -67,3 +67,14 @@ func TestRequests_TheLogOfLargeRequestsIsSmall(t *testing.T) {
 	assert.Less(t, heap()-before, int64(many*10_000), "bytes")
 	require.Len(t, e.Requests(), many+1)
 }
+
+// A batch can name a table by its name and by its ARN. Its keys cost the same.
+func TestRequests_ABatchThatNamesATableTwice(t *testing.T) {
+	e, c := setup(t)
+	_, err := c.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+		"app": {Keys: []item{key("a", "n"), key("b", "n"), key("c", "n")}},
+		"arn:aws:dynamodb:" + tabletest.Region + ":123456789012:table/app": {Keys: []item{key("d", "n")}},
+	}})
+	require.NoError(t, err)
+	assert.InDelta(t, 4*0.5, e.Requests()[0].Consumed, 0)
+}
