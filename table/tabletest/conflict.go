@@ -6,8 +6,10 @@ const conflictMessage = "Transaction is ongoing for the item"
 
 // busy reports whether a fault puts this item into a transaction in flight: TransactionConflict, or Delay with Hold.
 func (c *call) busy(t *table, key attr.Item, place rowKey) bool {
-	if c.conflict != nil && c.conflict.names(t.name, sdkItem(key)) {
-		return true
+	for _, f := range c.conflicts {
+		if f.names(t.name, sdkItem(key)) {
+			return true
+		}
 	}
 	return len(c.e.inflight) > 0 && c.e.inflight[placed{t, place}] > 0
 }

@@ -3,7 +3,6 @@ package tabletest
 import (
 	"context"
 	"net"
-	"net/http"
 	"slices"
 	"syscall"
 	"time"
@@ -16,9 +15,11 @@ type incoming struct {
 	op       string
 	root     *jsontree.Node
 	parseErr error
-	index    int      // number in the request log
-	faults   []*armed // faults that hit it
-	late     bool     // delivered later, by a fault
+	index    int          // number in the request log
+	faults   []*armed     // faults that hit it
+	tables   []string     // that it names, if there are faults
+	keys     []touchedKey // primary keys in it, if there are faults
+	late     bool         // delivered later, by a fault
 }
 
 // lateRequest is a request to be applied later, for the first time or again.
@@ -47,6 +48,31 @@ func (in *incoming) has(k FaultKind) *armed {
 	return nil
 }
 
+// all returns the faults of that kind.
+func (in *incoming) all(k FaultKind) (out []*armed) {
+	for _, f := range in.faults {
+		if f.Kind == k {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// refused returns the error with which a fault refuses the request before it is applied, or nil.
+func (in *incoming) refused() *apiError {
+	switch {
+	case in.has(Throttle) != nil:
+		return fail(codeThrottled, "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.")
+	case in.has(InternalError) != nil:
+		return errInternal()
+	case in.has(ExpiredCredentials) != nil:
+		return fail(codeExpired, "The security token included in the request is expired")
+	case in.has(TransactionInProgress) != nil:
+		return fail(codeInProgress, "The transaction with the given request token is already in progress")
+	}
+	return nil
+}
+
 // errReset returns the transport error for a dropped request or answer. The SDK retries it.
 func errReset() error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
@@ -56,27 +82,34 @@ func errReset() error {
 func (e *Engine) serve(ctx context.Context, op string, body []byte) (*answer, error) {
 	in := incoming{op: op}
 	in.root, in.parseErr = jsontree.Parse(body)
+	if a := e.arrive(&in); a != nil {
+		return a, nil
+	}
+	return e.serveFaulty(ctx, &in)
+}
+
+// arrive counts a request and chooses its faults. It answers the request if there are none, and otherwise returns nil.
+func (e *Engine) arrive(in *incoming) *answer {
 	e.mu.Lock()
+	defer e.mu.Unlock() // deferred, because an assertion in a Fault.When can end the goroutine
 	e.log.count++
 	in.index = e.log.count
 	e.deliver()
 	if len(e.faults) > 0 {
-		e.choose(&in)
+		e.choose(in)
 	}
 	if in.faults == nil {
-		defer e.mu.Unlock()
-		return e.execute(&in), nil
+		return e.execute(in)
 	}
-	e.mu.Unlock()
-	return e.serveFaulty(ctx, &in)
+	return nil
 }
 
 // choose finds the faults that hit the request.
 func (e *Engine) choose(in *incoming) {
 	r := Request{Index: in.index, Operation: in.op, Time: e.now()}
-	named, tables := e.named(in)
-	r.Tables = tables
-	for _, k := range named {
+	in.keys, in.tables = e.named(in)
+	r.Tables = slices.Clone(in.tables)
+	for _, k := range in.keys {
 		r.Keys = append(r.Keys, Key{Table: k.table, Attrs: sdkItem(k.attrs)})
 	}
 	for _, f := range e.faults {
@@ -88,26 +121,22 @@ func (e *Engine) choose(in *incoming) {
 }
 
 func (e *Engine) serveFaulty(ctx context.Context, in *incoming) (*answer, error) {
-	if f := in.has(Delay); f != nil && !f.After {
+	for _, f := range in.all(Delay) {
+		if f.After {
+			continue
+		}
 		if err := e.hold(ctx, in, f); err != nil {
 			return nil, err
 		}
 	}
-	e.mu.Lock()
-	if f := in.has(DropRequest); f != nil {
-		e.log.lost(in, e.now())
-		if f.For > 0 || f.AfterCalls > 0 {
-			e.schedule(in, f)
-		}
-		e.mu.Unlock()
+	a := e.apply(in)
+	if a == nil {
 		return nil, errReset()
 	}
-	a := e.execute(in)
-	if f := in.has(DuplicateLate); f != nil {
-		e.schedule(in, f)
-	}
-	e.mu.Unlock()
-	if f := in.has(Delay); f != nil && f.After {
+	for _, f := range in.all(Delay) {
+		if !f.After {
+			continue
+		}
 		if err := sleep(ctx, f.For); err != nil {
 			return nil, err
 		}
@@ -117,13 +146,31 @@ func (e *Engine) serveFaulty(ctx context.Context, in *incoming) (*answer, error)
 	}
 	if in.has(InternalErrorAfter) != nil {
 		api := errInternal()
-		a.status, a.body = http.StatusInternalServerError, api.body()
+		a.status, a.body = api.status, api.body()
 	}
 	a.cut = in.has(CutReply) != nil
-	if f := in.has(SkewDate); f != nil {
+	for _, f := range in.all(SkewDate) {
 		a.date = a.date.Add(f.For)
 	}
 	return a, nil
+}
+
+// apply executes a request with faults. It returns nil for a request that is dropped.
+func (e *Engine) apply(in *incoming) *answer {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if f := in.has(DropRequest); f != nil {
+		e.log.lost(in, e.now())
+		if f.For > 0 || f.AfterCalls > 0 {
+			e.schedule(in, f)
+		}
+		return nil
+	}
+	a := e.execute(in)
+	for _, f := range in.all(DuplicateLate) {
+		e.schedule(in, f)
+	}
+	return a
 }
 
 // hold delays a request. With Fault.Hold, the items of a transaction are in flight meanwhile.
@@ -133,8 +180,7 @@ func (e *Engine) hold(ctx context.Context, in *incoming, f *armed) error {
 	}
 	e.mu.Lock()
 	var held []placed
-	named, _ := e.named(in)
-	for _, k := range named {
+	for _, k := range in.keys {
 		if t := e.tables[k.table]; t != nil && t.keys.checkKey(k.attrs) == nil {
 			held = append(held, placed{t, t.keys.place(k.attrs)})
 		}
@@ -209,6 +255,9 @@ func (e *Engine) named(in *incoming) (keys []touchedKey, tables []string) {
 	}
 	c := &call{e: e}
 	visit := func(table string, n *jsontree.Node, member string) {
+		if table == "" {
+			return
+		}
 		name := tableOfARN(table)
 		c.noteTable(name)
 		k := n.Get(member)
@@ -247,6 +296,7 @@ func (e *Engine) named(in *incoming) (keys []touchedKey, tables []string) {
 		}
 	default:
 		single(in.root)
+		visit(in.root.Get("ResourceArn").Text, in.root, "Key") // of an operation on tags, which has no key
 	}
 	return keys, c.tables
 }

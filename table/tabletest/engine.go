@@ -80,7 +80,7 @@ type call struct {
 
 	stale       int // number of writes that eventually consistent reads miss
 	unprocessed int // number of requests of a batch to process; 0 for all
-	conflict    *Fault
+	conflicts   []*armed
 	request     *incoming
 }
 
@@ -89,15 +89,16 @@ func (c *call) arm() {
 	if c.request.faults == nil {
 		return
 	}
-	if f := c.request.has(StaleRead); f != nil {
-		c.stale = max(1, f.Writes)
+	for _, f := range c.request.all(StaleRead) {
+		c.stale = max(c.stale, 1, f.Writes)
 	}
-	if f := c.request.has(Unprocessed); f != nil {
-		c.unprocessed = max(1, f.Take)
+	for _, f := range c.request.all(Unprocessed) {
+		take := max(1, f.Take)
+		if c.unprocessed == 0 || take < c.unprocessed {
+			c.unprocessed = take
+		}
 	}
-	if f := c.request.has(TransactionConflict); f != nil {
-		c.conflict = &f.Fault
-	}
+	c.conflicts = c.request.all(TransactionConflict)
 }
 
 // touch records a table and a primary key for the request log.
@@ -187,15 +188,11 @@ func (e *Engine) execute(in *incoming) *answer {
 	a := &answer{status: http.StatusOK, date: c.now, id: e.ids}
 	var err error
 	h := handlerOf(in.op)
+	refused := in.refused()
 	switch {
-	case in.has(Throttle) != nil:
-		err = fail(codeThrottled, "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.")
-	case in.has(InternalError) != nil:
-		err = errInternal()
-	case in.has(ExpiredCredentials) != nil:
-		err = fail(codeExpired, "The security token included in the request is expired")
-	case in.has(TransactionInProgress) != nil:
-		err = fail(codeInProgress, "The transaction with the given request token is already in progress")
+	case refused != nil:
+		err = refused
+		c.tables, c.keys = in.tables, in.keys
 	case h == nil:
 		err = fail(codeUnknown, "")
 	case in.parseErr != nil || in.root.Kind != jsontree.Object:

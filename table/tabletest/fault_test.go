@@ -344,6 +344,109 @@ func TestFault_ThatIsOverIsForgotten(t *testing.T) {
 	assert.Equal(t, []tabletest.FaultKind{tabletest.SkewDate}, e.Requests()[0].Faults)
 }
 
+// An assertion in a condition can end its goroutine. The engine is not locked then, so that the test's cleanups can still use it.
+func TestFault_AConditionCanEndItsGoroutine(t *testing.T) {
+	e, c := setup(t)
+	e.Inject(tabletest.Fault{Kind: tabletest.InternalError, Times: 1, When: func(tabletest.Request) bool {
+		runtime.Goexit()
+		return true
+	}})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = add(t.Context(), c, "a", oneAttempt)
+	}()
+	<-ended
+	free := make(chan struct{})
+	go func() {
+		e.ClearFaults()
+		close(free)
+	}()
+	select {
+	case <-free:
+	case <-time.After(10 * time.Second):
+		require.FailNow(t, "the engine is locked")
+	}
+	require.NoError(t, add(t.Context(), c, "a", oneAttempt))
+}
+
+// Each of several faults of one kind has its effect, as the log says.
+func TestFault_SeveralOfOneKind(t *testing.T) {
+	t.Run("Delay", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e, c := setup(t)
+			e.Inject(
+				tabletest.Fault{Kind: tabletest.Delay, Operation: "UpdateItem", For: time.Minute},
+				tabletest.Fault{Kind: tabletest.Delay, Operation: "UpdateItem", For: time.Hour, After: true},
+				tabletest.Fault{Kind: tabletest.Delay, Operation: "UpdateItem", For: time.Second},
+			)
+			start := time.Now()
+			require.NoError(t, add(t.Context(), c, "a"))
+			assert.Equal(t, time.Hour+time.Minute+time.Second, time.Since(start))
+			assert.Equal(t, time.Minute+time.Second, e.Requests()[0].Time.Sub(start))
+		})
+	})
+	t.Run("DuplicateLate", func(t *testing.T) {
+		e, c := setup(t)
+		e.Inject(
+			tabletest.Fault{Kind: tabletest.DuplicateLate, Call: 1},
+			tabletest.Fault{Kind: tabletest.DuplicateLate, Call: 1, AfterCalls: 2},
+		)
+		require.NoError(t, add(t.Context(), c, "a"))
+		assert.Equal(t, "2", count(t, c, "a", true))
+		assert.Equal(t, "3", count(t, c, "a", true))
+	})
+	t.Run("TransactionConflict", func(t *testing.T) {
+		e, c := setup(t)
+		e.Inject(
+			tabletest.Fault{Kind: tabletest.TransactionConflict, Key: item{"pk": s("a")}},
+			tabletest.Fault{Kind: tabletest.TransactionConflict, Key: item{"pk": s("c")}},
+		)
+		var puts []types.TransactWriteItem
+		for _, pk := range []string{"a", "b", "c"} {
+			puts = append(puts, types.TransactWriteItem{Put: &types.Put{TableName: aws.String("app"), Item: key(pk, "n")}})
+		}
+		_, err := c.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: puts}, oneAttempt)
+		var canceled *types.TransactionCanceledException
+		require.ErrorAs(t, err, &canceled)
+		var codes []string
+		for _, r := range canceled.CancellationReasons {
+			codes = append(codes, *r.Code)
+		}
+		assert.Equal(t, []string{"TransactionConflict", "None", "TransactionConflict"}, codes)
+	})
+	t.Run("StaleRead", func(t *testing.T) {
+		e, c := setup(t)
+		for range 3 {
+			require.NoError(t, add(t.Context(), c, "a"))
+		}
+		e.Inject(tabletest.Fault{Kind: tabletest.StaleRead}, tabletest.Fault{Kind: tabletest.StaleRead, Writes: 2})
+		assert.Equal(t, "1", count(t, c, "a", false))
+	})
+	t.Run("Unprocessed", func(t *testing.T) {
+		e, c := setup(t)
+		e.Inject(tabletest.Fault{Kind: tabletest.Unprocessed, Take: 2}, tabletest.Fault{Kind: tabletest.Unprocessed})
+		var writes []types.WriteRequest
+		for _, pk := range []string{"a", "b", "c"} {
+			writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: key(pk, "n")}})
+		}
+		out, err := c.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"app": writes}})
+		require.NoError(t, err)
+		assert.Equal(t, writes[1:], out.UnprocessedItems["app"])
+	})
+	t.Run("SkewDate", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e, c := setup(t)
+			e.Inject(tabletest.Fault{Kind: tabletest.SkewDate, For: time.Hour}, tabletest.Fault{Kind: tabletest.SkewDate, For: time.Minute})
+			out, err := c.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+			require.NoError(t, err)
+			at, ok := serverTime(out.ResultMetadata)
+			require.True(t, ok)
+			assert.True(t, at.Equal(time.Now().Add(time.Hour+time.Minute)), "%v", at)
+		})
+	})
+}
+
 // The attributes that a local index does not project are read from the table, and are as old as those of the index.
 func TestStaleRead_OfALocalIndexReadsAnOldItem(t *testing.T) {
 	e := tabletest.New(t)
@@ -379,4 +482,17 @@ func TestStaleRead_OfALocalIndexReadsAnOldItem(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []item{want}, out.Items)
 	}
+}
+
+// Operations on tags name their table by its ARN. Other operations name no table.
+func TestFault_TheTableOfAnARN(t *testing.T) {
+	e, c := setup(t)
+	e.Inject(tabletest.Fault{Kind: tabletest.InternalError, Table: "app"})
+	_, err := c.ListTagsOfResource(t.Context(), &dynamodb.ListTagsOfResourceInput{
+		ResourceArn: aws.String("arn:aws:dynamodb:" + tabletest.Region + ":123456789012:table/app"),
+	}, oneAttempt)
+	assert.True(t, is[*types.InternalServerError](err), "%v", err)
+	e.Inject(tabletest.Fault{Kind: tabletest.InternalError, When: func(r tabletest.Request) bool { return len(r.Tables) > 0 }})
+	_, err = c.ListTables(t.Context(), &dynamodb.ListTablesInput{}, oneAttempt)
+	require.NoError(t, err)
 }

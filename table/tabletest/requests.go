@@ -1,6 +1,7 @@
 package tabletest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -15,7 +16,7 @@ type Request struct {
 	Tables    []string    // tables in the order in which the request used them
 	Keys      []Key       // primary keys in the request; none for Query and Scan
 	Consumed  float64     // capacity units, whether or not the request asked for them
-	Code      string      // error code of the answer; empty on success
+	Code      string      // error code with which it was refused, or empty; what a fault makes of the answer does not count
 	Time      time.Time   // time by the engine's clock at which it was applied
 	Faults    []FaultKind // faults that hit it
 	Late      bool        // set for a late delivery; Index is that of the original request
@@ -57,9 +58,9 @@ func (l *requestLog) add(c *call, code string) {
 	l.append(logEntry{c.request.index, c.op, c.tables, c.keys, c.units, code, c.now, c.request.kinds(), c.request.late})
 }
 
-// lost records a request that a DropRequest has dropped. Its tables and keys are not recorded.
+// lost records a request that a DropRequest has dropped.
 func (l *requestLog) lost(in *incoming, now time.Time) {
-	l.append(logEntry{index: in.index, op: in.op, time: now, faults: in.kinds()})
+	l.append(logEntry{index: in.index, op: in.op, tables: in.tables, keys: in.keys, time: now, faults: in.kinds()})
 }
 
 func (l *requestLog) append(entry logEntry) {
@@ -85,7 +86,7 @@ func (e *Engine) Requests() []Request {
 }
 
 func (l *logEntry) request() Request {
-	r := Request{Index: l.index, Operation: l.op, Tables: l.tables, Consumed: l.units, Code: l.code, Time: l.time, Faults: l.faults, Late: l.late}
+	r := Request{Index: l.index, Operation: l.op, Tables: slices.Clone(l.tables), Consumed: l.units, Code: l.code, Time: l.time, Faults: slices.Clone(l.faults), Late: l.late}
 	for _, k := range l.keys {
 		r.Keys = append(r.Keys, Key{Table: k.table, Attrs: sdkItem(k.attrs)})
 	}

@@ -68,6 +68,41 @@ func TestRequests_TheLogOfLargeRequestsIsSmall(t *testing.T) {
 	require.Len(t, e.Requests(), many+1)
 }
 
+// The log says what a request was about and whether it was refused, also for a request that a fault hits.
+func TestRequests_OfFaults(t *testing.T) {
+	for kind, code := range map[tabletest.FaultKind]string{
+		tabletest.DropRequest:        "",
+		tabletest.DropReply:          "",
+		tabletest.Throttle:           "ProvisionedThroughputExceededException",
+		tabletest.InternalError:      "InternalServerError",
+		tabletest.InternalErrorAfter: "",
+		tabletest.ExpiredCredentials: "ExpiredTokenException",
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			e, c := setup(t)
+			e.Inject(tabletest.Fault{Kind: kind})
+			require.Error(t, add(t.Context(), c, "a", oneAttempt))
+			log := e.Requests()
+			require.Len(t, log, 1)
+			assert.Equal(t, []string{"app"}, log[0].Tables)
+			assert.Equal(t, []tabletest.Key{{Table: "app", Attrs: key("a", "n")}}, log[0].Keys)
+			assert.Equal(t, code, log[0].Code)
+		})
+	}
+}
+
+// What Requests returns belongs to the caller.
+func TestRequests_ReturnsACopy(t *testing.T) {
+	e, c := setup(t)
+	e.Inject(tabletest.Fault{Kind: tabletest.SkewDate})
+	require.NoError(t, add(t.Context(), c, "a"))
+	r := e.Requests()[0]
+	r.Tables[0], r.Faults[0] = "other", tabletest.Delay
+	again := e.Requests()[0]
+	assert.Equal(t, []string{"app"}, again.Tables)
+	assert.Equal(t, []tabletest.FaultKind{tabletest.SkewDate}, again.Faults)
+}
+
 // A batch can name a table by its name and by its ARN. Its keys cost the same.
 func TestRequests_ABatchThatNamesATableTwice(t *testing.T) {
 	e, c := setup(t)
