@@ -16,12 +16,15 @@ func writeUnits(size int) float64 {
 }
 
 // readUnits returns the cost of reading that many bytes: one unit per block, at least one, and half of that if the read may be stale.
-func readUnits(size int, consistent bool) float64 {
-	blocks := float64(max(1, (size+readBlock-1)/readBlock))
+func readUnits(size int, consistent bool) float64 { return unitsOf(readBlocks(size), consistent) }
+
+func readBlocks(size int) int { return max(1, (size+readBlock-1)/readBlock) }
+
+func unitsOf(blocks int, consistent bool) float64 {
 	if consistent {
-		return blocks
+		return float64(blocks)
 	}
-	return blocks / 2
+	return float64(blocks) / 2
 }
 
 // usage is the capacity that a request consumed on one table.

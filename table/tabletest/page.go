@@ -38,7 +38,7 @@ type page struct {
 	count   int
 	scanned int
 	size    int
-	fetched float64 // units for items that a query or scan of a local index reads from the table
+	fetched int     // blocks of items that a query or scan of a local index reads from the table
 	read    float64 // units for the physical partitions that a scan has finished
 	rest    int     // bytes read from the current physical partition
 	at      int     // number of the current physical partition
@@ -327,7 +327,7 @@ func (p *page) visit(r *row, fetch bool) bool {
 	if fetch {
 		if base := p.c.read(p.t, p.t.keys.place(item), p.consistent); base != nil {
 			item = base.item
-			p.fetched += readUnits(base.size, p.consistent)
+			p.fetched += readBlocks(base.size)
 		}
 	}
 	if p.filter == nil || p.filter.Holds(item) {
@@ -339,7 +339,11 @@ func (p *page) visit(r *row, fetch bool) bool {
 			p.items = append(p.items, item)
 		}
 	}
-	p.full = p.scanned == p.limit || p.size >= maxPage
+	size := p.size
+	if fetch { // then the limit applies to whole blocks (Developer Guide, "Local secondary indexes")
+		size = readBlock * (readBlocks(p.size) + p.fetched)
+	}
+	p.full = p.scanned == p.limit || size >= maxPage
 	return !p.full
 }
 
@@ -372,7 +376,7 @@ func (p *page) output() []byte {
 	units := p.units()
 	u := &usage{table: units}
 	if p.x != nil {
-		u.table = p.fetched
+		u.table = unitsOf(p.fetched, p.consistent)
 		u.addIndex(p.x, units)
 	}
 	p.c.consumed(o, p.t, u)

@@ -254,6 +254,43 @@ func TestQuery_PagesByOneMegabyte(t *testing.T) {
 	})
 }
 
+// The page of a local index also ends after 1 MB of items that the query reads from the table.
+func TestQuery_PagesByOneMegabyteOfFetchedItems(t *testing.T) {
+	onTable(t, func(tb table) {
+		for i := range 6 {
+			tb.put(fmt.Sprint(i), document{"lsk": fmt.Sprint(i), "fill": strings.Repeat("x", 300<<10)})
+		}
+		in := tb.partition()
+		in.IndexName, in.Select = ptr("lsi"), types.SelectAllAttributes
+		out, err := tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"0", "1", "2", "3"}, sortKeys(out.Items))
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+		out, err = tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"4", "5"}, sortKeys(out.Items))
+		assert.Empty(tb, out.LastEvaluatedKey)
+	})
+}
+
+// Each item that is read from the table counts as whole blocks of 4 KB, and the entries of the index do together.
+func TestQuery_FetchedItemsCountAsWholeBlocks(t *testing.T) {
+	onTable(t, func(tb table) {
+		for i := range 260 {
+			tb.put(fmt.Sprintf("%03d", i), document{"lsk": fmt.Sprintf("%03d", i), "extra": 1})
+		}
+		in := tb.partition()
+		in.IndexName, in.ProjectionExpression = ptr("lsi"), ptr("sk, extra")
+		out, err := tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		if tb.local() { // it counts bytes
+			assert.EqualValues(tb, 260, out.Count)
+			return
+		}
+		assert.EqualValues(tb, 255, out.Count, "256 blocks, of which one holds the entries of 14 bytes each")
+	})
+}
+
 func TestQuery_CountsWithoutItems(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", document{"x": 1})
