@@ -93,8 +93,8 @@ type Fault struct {
 	// For is the duration of a Delay, the lateness of a late request, or the offset of SkewDate.
 	For time.Duration
 	// AfterCalls is the lateness of a late request, in further requests. A request that is due is applied at the
-	// beginning of the next request, or of [Engine.Requests], [Engine.Snapshot] or [Engine.Sweep]. Defaults to 1 if For
-	// is zero, too.
+	// beginning of the next request, or of [Engine.Requests], [Engine.Snapshot], [Engine.Restore] or [Engine.Sweep].
+	// Defaults to 1 if For is zero, too.
 	AfterCalls int
 	// After makes Delay hold the answer instead of the request.
 	After bool
