@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/attrvalue"
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -95,7 +96,7 @@ func (l *Lease) SetData(ctx context.Context, v any) error {
 	return l.call("set data", func() error {
 		d, err := newData(v)
 		if err == nil {
-			err = l.turn.take(ctx)
+			err = errs.WithOutcome(l.turn.take(ctx), false) // nothing was sent
 		}
 		if err != nil {
 			return err

@@ -65,7 +65,7 @@ func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, over func(*Le
 	}
 	for _, l := range leases {
 		if err := l.turn.take(ctx); err != nil {
-			return err
+			return errs.WithOutcome(err, false) // nothing was sent
 		}
 		defer l.turn.end()
 	}

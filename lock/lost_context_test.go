@@ -124,6 +124,37 @@ func TestWrite_RefusedByAConditionBeforeTheLeaseEndsIsNoLossOfTheLock(t *testing
 	}
 }
 
+// Nothing is sent if the context has ended before, or ends while the call waits for another write. So the call can be repeated.
+func TestWrite_ThatWasNotSentIsNotInDoubt(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
+		"write":    func(ctx context.Context, w *world, l *lock.Lease) error { return l.Write(ctx, w.count("n")) },
+		"commit":   func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) },
+		"set data": func(ctx context.Context, _ *world, l *lock.Lease) error { return l.SetData(ctx, "x") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(quiet)
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "TransactWriteItems", For: 2 * time.Second, Times: 1})
+				first := make(chan error, 1)
+				go func() { first <- l.Write(ctx, w.count("first")) }()
+				time.Sleep(100 * time.Millisecond)
+				waiting, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				for range 2 {
+					err = call(waiting, w, l)
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					require.False(t, table.MayBeApplied(err), err)
+				}
+				require.NoError(t, <-first)
+				require.NoError(t, call(ctx, w, l))
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}
+
 // The guard of another lease, which was lost, is among the operations. Its refusal is definite, and tells of that loss.
 func TestWrite_RefusedByTheGuardOfAnotherLeaseTellsOfItsLoss(t *testing.T) {
 	for name, write := range map[string]func(l *lock.Lease, ctx context.Context, ops ...table.Op) error{

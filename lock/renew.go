@@ -32,7 +32,10 @@ func (l *Lease) Renew(ctx context.Context) error {
 		}
 		// The renewal does not wait for a write under way, which may take longer than the lease.
 		row, err := l.client.renewOwn(ctx, l.key, l.holding, *l.row, l.request, l.term)
-		if !errors.Is(err, ErrStolen) {
+		switch {
+		case errors.Is(err, ErrExpired): // perhaps because a release has ended the lease meanwhile
+			return cmp.Or(l.over(), err)
+		case !errors.Is(err, ErrStolen):
 			return err
 		}
 		if err := l.turn.take(ctx); err != nil {

@@ -150,6 +150,30 @@ func TestRenew_AnsweredTooLateRenewsNothing(t *testing.T) {
 	})
 }
 
+// A renewal whose answer comes after the lock was given up finds no loss.
+func TestRenew_AnsweredAfterTheReleaseIsNoLoss(t *testing.T) {
+	for name, giveUp := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
+		"release": func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) },
+		"commit":  func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+				require.NoError(t, err)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Second, Times: 1})
+				renewed := make(chan error, 1)
+				go func() { renewed <- l.Renew(ctx) }()
+				time.Sleep(500 * time.Millisecond)
+				require.NoError(t, giveUp(ctx, w, l))
+				err = <-renewed
+				require.ErrorIs(t, err, lock.ErrReleased)
+				require.NotErrorIs(t, err, lock.ErrLost)
+			})
+		})
+	}
+}
+
 // A holder whose lock was taken by force is told, whatever eventually consistent reads would show.
 func TestSession_ReadsConsistentlyWhatIsHeld(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
