@@ -81,8 +81,9 @@ type Config struct {
 	// Backoff sets the times between a waiter's looks at the lock's row, which are limited to between 10 ms and a quarter
 	// of Lease. A BackOff is that of github.com/cenkalti/backoff/v4. If it returns [backoff.Stop], the wait ends with a
 	// [*HeldError]; in an outage in which the holder was not seen, with the error of the last request. A waiter makes
-	// additional looks: when the holder's lease may have ended, and when it is time to ask the holder. Defaults to nil: the
-	// place in the line sets these times.
+	// additional looks: when the holder's lease may have ended, and when it is time to ask the holder. A goroutine that waits
+	// behind another one of this client makes no looks, so its BackOff is not asked before its turn has come. To limit the
+	// time of a wait, use a context. Defaults to nil: the place in the line sets these times.
 	Backoff func() backoff.BackOff
 
 	// MaxHold is the option [MaxHold] for all locks that are acquired without it: at least 100 ms. Defaults to 0: no

@@ -384,6 +384,8 @@ func TestMetrics_TellFailuresApart(t *testing.T) {
 		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
 		require.ErrorIs(t, l.Write(short, w.put("x")), context.DeadlineExceeded)
+		require.ErrorIs(t, l.Release(l.Context()), table.ErrUnreachable)
+		assert.Equal(t, []float64{1}, r.take(ctx)["release.failures unreachable"], "the release itself has ended the lease's context")
 		way.cut(open)
 		require.NoError(t, l.Release(ctx))
 	})

@@ -47,6 +47,12 @@ func (l *Lease) release(ctx context.Context) error {
 	var err error
 	switch state := l.is(); {
 	case !state.Over():
+		l.cancel(ErrReleased) // before the request is sent: others can hold the lock before its answer comes
+		if endedWithALease(ctx) {
+			var cancel context.CancelFunc
+			ctx, cancel = l.client.clk().Detached(ctx)
+			defer cancel()
+		}
 		err = l.releaseInTurn(ctx)
 	case state == lease.Lost:
 		err = l.over()
@@ -179,12 +185,6 @@ func (l *Lease) leftBefore() int {
 
 func (l *Lease) releaseInTurn(ctx context.Context) error {
 	c := l.client
-	l.cancel(ErrReleased) // before the request is sent: others can hold the lock before its answer comes
-	if endedWithALease(ctx) {
-		var cancel context.CancelFunc
-		ctx, cancel = c.clk().Detached(ctx)
-		defer cancel()
-	}
 	to, answers := l.next(), table.ReturnNone
 	if to != nil || l.holding.Kind == lockrow.Shared {
 		answers = table.ReturnNew // the next lease begins with this row; a reader sees in it whether others removed readers

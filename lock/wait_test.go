@@ -423,6 +423,19 @@ func TestWait_ThatAnOutageKeepsFromTheLineEndsWithItsError(t *testing.T) {
 	})
 }
 
+// A goroutine that waits behind another one of its process makes no looks. So its backoff is not asked.
+func TestWait_BehindAGoroutineAsksNoBackoff(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{Backoff: func() backoff.BackOff { return &backoff.StopBackOff{} }})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.AfterFunc(time.Hour, func() { assert.NoError(t, l.Release(ctx)) })
+		next, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
 // The look with which a backoff ends finds the lock free, or its holder.
 func TestWait_EndsWithTheLastLookAsTheLockIsReleased(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
