@@ -141,6 +141,33 @@ func TestEvery_ReturnsTheErrorOfTheLastRun(t *testing.T) {
 	})
 }
 
+// In an outage the release of a failed run is repeated for as long as the lease lasts. OnFailed is called after that.
+func TestOnFailed_IsCalledAfterTheRelease(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				way := &line{to: w.engine.HTTPClient()}
+				c, told := w.clientOver(way, quiet), 0
+				target := lock.Name("job")
+				require.ErrorIs(t, c.Every(ctx, target, time.Hour, func(context.Context, *lock.Lease, time.Time) error {
+					way.cut(refused)
+					time.AfterFunc(12*time.Second, func() { way.cut(open) })
+					return errors.New("failed")
+				}, append(opts, lock.OnFailed(func(at time.Time, _ error) {
+					told++
+					r, err := w.client(lock.Config{}).Inspect(ctx, target)
+					require.NoError(t, err)
+					assert.False(t, r.Held())
+					assert.Equal(t, at, r.LastFailed())
+				}))...), context.DeadlineExceeded)
+				assert.Equal(t, 1, told)
+			})
+		})
+	}
+}
+
 func TestOnFailed_PanicLeavesNoLockHeld(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)

@@ -271,7 +271,7 @@ func (s *schedule) release(ctx context.Context, l *Lease) error {
 		bounded, cancel := s.client.clk().Detached(ctx)
 		err := l.release(bounded)
 		cancel()
-		if err == nil || errors.Is(err, ErrLost) || l.cause() != nil || s.again(err) != nil {
+		if err == nil || errors.Is(err, ErrLost) || l.is().Ended() || s.again(err) != nil {
 			return err
 		}
 	}
