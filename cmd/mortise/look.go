@@ -397,7 +397,7 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 		g.Add("fence", strconv.FormatInt(d.Fence, 10))
 	}
 	if d.Forced != "" {
-		g.Add("forced", "the last change took it by force: "+d.Forced)
+		g.Add("forced", "taken by force from the previous holder: "+d.Forced)
 	}
 	for i, p := range d.Line[d.Holders:] {
 		name := ""

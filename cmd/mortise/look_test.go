@@ -356,7 +356,7 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 		assert.Equal(b, 0, o.code, o.stderr)
 		assert.Equal(b, "took report from rival\n", o.stdout)
 		require.ErrorIs(b, next.Write(b.Context(), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))), lock.ErrLost)
-		assert.Contains(b, b.run("show report").stdout, "the last change took it by force: test")
+		assert.Contains(b, b.run("show report").stdout, "taken by force from the previous holder: test")
 
 		// A ticket from a variable that is not set must not mean any holder.
 		held = b.acquire(report)

@@ -127,7 +127,7 @@ func revokeCommand() command {
 	return command{
 		name: "revoke", operands: "NAME", least: 1, most: 1, locks: true, json: true,
 		text: "ask the holder of a lock to give it up",
-		more: "The holder hears of it with its next renewal, within a quarter of its lease. mortise exec then sends its command SIGTERM.\n" +
+		more: "The holder hears of it with its next renewal, within about a quarter of its lease. mortise exec then sends its command SIGTERM.\n" +
 			"The lock stays held until the holder gives it up. force does not ask.",
 		run: func(ctx context.Context, c *call) error {
 			return c.with(ctx, func(s *store) error {
