@@ -320,7 +320,8 @@ func TestIndex_HasALockThatATryHasTakenOver(t *testing.T) {
 		}
 		assert.Equal(t, 1, n)
 		require.NoError(t, l.Release(ctx))
-		for r := range c.List(ctx, lock.Index()) {
+		for r, err := range c.List(ctx, lock.Index()) {
+			require.NoError(t, err)
 			assert.Fail(t, "a free lock is listed", r)
 		}
 	})
