@@ -190,7 +190,7 @@ func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(context.Con
 		a.inherit(t.Grant.left)
 	}
 	if t.Grant.lease != nil {
-		list, err = a.begin(ctx, t.Grant.lease)
+		list, err = a.begin(ctx, true, t.Grant.lease)
 		if err == nil || ctx.Err() == nil && !errors.Is(err, ErrLost) {
 			return list, err
 		} // otherwise it was lost while it was handed over, since its session ended; this process keeps its place
@@ -288,15 +288,16 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 		}
 	}
 	a.taken, a.session = false, nil
-	return a.begin(ctx, list...)
+	return a.begin(ctx, false, list...)
 }
 
-// begin begins leases. If one of them cannot begin, all are given back.
-func (a *acquisition) begin(ctx context.Context, list ...*Lease) ([]*Lease, error) {
+// begin begins leases, one that was handed over within the process, or new ones. If one of them cannot begin, all are given back.
+func (a *acquisition) begin(ctx context.Context, handed bool, list ...*Lease) (_ []*Lease, err error) {
 	begun := false
 	defer func() {
 		if !begun {
-			if ctx.Err() != nil { // so that the release passes the lock to the next goroutine of this process
+			// With the place, the release passes the lock to the next goroutine of this process. A call that goes on needs the place itself.
+			if ctx.Err() != nil || handed && !errors.Is(err, ErrLost) {
 				list[0].keepPlace(a.place)
 				a.place = nil
 			}

@@ -275,3 +275,39 @@ func TestOnAtRisk_PanicReachesTheCaller(t *testing.T) {
 		_ = table.ErrNotFound
 	})
 }
+
+// A waiter can get a session by a pass without that OnAtRisk is told that it was opened. The next call must not tell that while it is at risk.
+func TestOnAtRisk_IsNotTakenBackByTheNextCall(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var heard alarms
+		config := quiet
+		config.OnAtRisk = heard.hear
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, config)
+		fixed, err := c.Acquire(ctx, lock.Name("a"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		got := make(chan *lock.Lease, 1)
+		go func() {
+			l, err := c.Acquire(ctx, lock.Name("a"))
+			assert.NoError(t, err)
+			got <- l
+		}()
+		time.Sleep(40 * time.Second) // the waiter's session ends, since nothing depends on it
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Times: 1})
+		hasty, cancel := context.WithTimeout(ctx, time.Second/2)
+		defer cancel()
+		require.ErrorIs(t, errOf(c.Acquire(hasty, lock.Name("other"))), context.DeadlineExceeded)
+		time.Sleep(time.Second)
+		require.NoError(t, fixed.Release(ctx))
+		l := <-got
+		way.cut(refused)
+		for len(heard.heard()) == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		require.Error(t, errOf(c.Acquire(short, lock.Name("third"))))
+		assert.Equal(t, []bool{true}, heard.heard(), "still at risk: %v", l.Remaining())
+		way.cut(open)
+	})
+}

@@ -479,3 +479,39 @@ func TestEvery_LooksBecomeFewerInALongRun(t *testing.T) {
 		assert.Less(t, times("BatchGetItem", ops), 250, "looks in 80 s")
 	})
 }
+
+// A run that turns out to be settled gives the lock to the next goroutine of its process, as any other holder does.
+func TestEvery_ASettledRunPassesTheLockOn(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(quiet), w.client(quiet)
+		bounded, stop := context.WithTimeout(ctx, 50*time.Second)
+		defer stop()
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				assert.ErrorIs(t, c.Every(bounded, lock.Name("job"), time.Hour, func(context.Context, *lock.Lease, time.Time) error {
+					time.Sleep(10 * time.Second)
+					return nil
+				}), context.DeadlineExceeded)
+			})
+			time.Sleep(time.Second)
+		}
+		var mu sync.Mutex
+		var order []string
+		hold := func(c *lock.Client, who string) {
+			all.Go(func() {
+				assert.NoError(t, c.Do(ctx, lock.Name("job"), func(context.Context, *lock.Lease) error {
+					mu.Lock()
+					defer mu.Unlock()
+					order = append(order, who)
+					return nil
+				}))
+			})
+			time.Sleep(time.Second)
+		}
+		hold(c, "a goroutine of the process")
+		hold(other, "another process")
+		all.Wait()
+		assert.Equal(t, []string{"a goroutine of the process", "another process"}, order)
+	})
+}
