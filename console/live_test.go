@@ -717,3 +717,39 @@ func TestLocks_AFixedLeaseThatWasGivenUpIsNotShownAsDead(t *testing.T) {
 		}
 	}, indexed)
 }
+
+// A console can be deployed before the index of locks exists.
+func TestLocks_AreShownWhileTheTableLacksTheIndex(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.hold(lock.Name("report"), "p1")
+		for _, x := range w.schema.Indexes {
+			_, err := w.engine.Client().UpdateTable(w.Context(), &dynamodb.UpdateTableInput{
+				TableName: &w.schema.Name,
+				GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
+					{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: &x.Name}},
+				},
+			})
+			require.NoError(w, err)
+			time.Sleep(time.Hour)
+		}
+		page := w.open("locks")
+		time.Sleep(time.Minute)
+		assert.NotContains(w, page.last(), "cannot be read")
+		assert.Contains(w, page.last(), "report")
+	}, indexed)
+}
+
+func TestLock_FailureToReadSessionsEndsWithARowThatIsNoLock(t *testing.T) {
+	virtual(t, func(w *world) {
+		l, err := w.client("p1").Acquire(w.Context(), lock.Name("report"))
+		require.NoError(w, err)
+		page := w.open("lock&name=report")
+		time.Sleep(10 * time.Second)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.ExpiredCredentials, Operation: "BatchGetItem"})
+		time.Sleep(20 * time.Second)
+		assert.Contains(w, page.last(), "The table cannot be read at the moment")
+		require.NoError(w, w.table.Write(w.Context(), table.Update(l.Key(), table.Attr("hold").Set("damaged"))))
+		time.Sleep(20 * time.Second)
+		assert.NotContains(w, page.last(), "The table cannot be read at the moment")
+	}, indexed)
+}

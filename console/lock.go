@@ -82,7 +82,7 @@ func (c *Console) readLock(ctx context.Context, target lock.Target, publish func
 		case err == nil, missing:
 			now.compare(r, !missing, c.now())
 		case errors.Is(err, lock.ErrMalformed), errors.Is(err, lock.ErrNotLock):
-			now.wrong = err
+			now.wrong, now.unread = err, nil // its sessions are not read
 		default:
 			now.err = err
 		}

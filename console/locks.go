@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 )
 
 const (
@@ -117,7 +118,8 @@ func (s *census) discover(ctx context.Context) {
 	for {
 		began := time.Now()
 		err := s.pass(ctx)
-		if errors.Is(err, lock.ErrInvalid) && s.list.index { // the settings of locks name no index
+		// The settings of locks name no index, or the table does not have it yet.
+		if (errors.Is(err, lock.ErrInvalid) || errors.Is(err, table.ErrNoTable)) && s.list.index {
 			s.mu.Lock()
 			s.source, s.list.index = lock.WholeTable(), false
 			s.mu.Unlock()
