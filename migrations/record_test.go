@@ -243,7 +243,7 @@ func TestRecord_AHugeCountOfAttemptsStaysReadable(t *testing.T) {
 		_, err := m.Up(ctx)
 		require.Error(w, err)
 		record := keys.NewKey("MIGRATIONS#main", "MIGRATION#1_a")
-		require.NoError(w, w.table.Write(ctx, table.Update(record, table.Attr("attempts").Set(math.MaxInt64))))
+		require.NoError(w, w.table.Write(ctx, table.Update(record, table.Attr("attempts").Set(int64(math.MaxInt64)))))
 		_, err = m.Up(ctx)
 		require.Error(w, err)
 		list, err := m.Status(ctx)
