@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -291,7 +292,7 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 		return v
 	}
 	now := c.now()
-	v.Read, v.Exists, v.Wrong, v.Failure, v.Began = h.read, h.exists, c.failure(h.wrong), c.failure(first(h.err, h.unread)), clock(h.began)
+	v.Read, v.Exists, v.Wrong, v.Failure, v.Began = h.read, h.exists, c.failure(h.wrong), c.failure(cmp.Or(h.err, h.unread)), clock(h.began)
 	for _, e := range h.changes {
 		v.Changes = append(v.Changes, changeView{clock(e.at)[len("2006-01-02 "):], e.text})
 	}

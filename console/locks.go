@@ -408,17 +408,7 @@ func lockURL(pk, of string) string { return "lock?" + url.Values{"pk": {pk}, "of
 
 // failed returns why a part of the list is older than it should be, or nil.
 func (l *lockList) failed() error {
-	return first(l.err, l.again, l.unread)
-}
-
-// first returns the first of some errors that is not nil, if there is one.
-func first(list ...error) error {
-	for _, err := range list {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(l.err, l.again, l.unread)
 }
 
 // freshness describes how often the locks are read, and so how old a list can be.

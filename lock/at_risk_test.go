@@ -93,11 +93,7 @@ func TestOnAtRisk_EndsWithASessionThatWasOpenedForOthers(t *testing.T) {
 		<-l.Context().Done()
 		require.Equal(t, []bool{true}, heard.heard())
 		way.cut(open)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Times: 1})
-		hasty, cancel := context.WithTimeout(ctx, time.Second/2)
-		defer cancel()
-		require.ErrorIs(t, errOf(c.Acquire(hasty, lock.Name("other"))), context.DeadlineExceeded)
-		time.Sleep(time.Second)
+		opensAndGivesUp(ctx, w, c)
 		require.NoError(t, errOf(c.Acquire(ctx, lock.Name("other"))))
 		assert.Equal(t, []bool{true, false}, heard.heard())
 	})
@@ -293,11 +289,7 @@ func TestOnAtRisk_IsNotTakenBackByTheNextCall(t *testing.T) {
 			got <- l
 		}()
 		time.Sleep(40 * time.Second) // the waiter's session ends, since nothing depends on it
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Times: 1})
-		hasty, cancel := context.WithTimeout(ctx, time.Second/2)
-		defer cancel()
-		require.ErrorIs(t, errOf(c.Acquire(hasty, lock.Name("other"))), context.DeadlineExceeded)
-		time.Sleep(time.Second)
+		opensAndGivesUp(ctx, w, c)
 		require.NoError(t, fixed.Release(ctx))
 		l := <-got
 		way.cut(refused)
@@ -310,4 +302,13 @@ func TestOnAtRisk_IsNotTakenBackByTheNextCall(t *testing.T) {
 		assert.Equal(t, []bool{true}, heard.heard(), "still at risk: %v", l.Remaining())
 		way.cut(open)
 	})
+}
+
+// opensAndGivesUp makes a call that opens a session, and gives up before the session is open.
+func opensAndGivesUp(ctx context.Context, w *world, c *lock.Client) {
+	w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Times: 1})
+	hasty, cancel := context.WithTimeout(ctx, time.Second/2)
+	defer cancel()
+	require.ErrorIs(w, errOf(c.Acquire(hasty, lock.Name("other"))), context.DeadlineExceeded)
+	time.Sleep(time.Second)
 }

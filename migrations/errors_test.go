@@ -113,7 +113,7 @@ func TestPanic_IsAnErrorWithItsStack(t *testing.T) {
 
 func panics(value any) error { panic(value) }
 
-// A nil pointer that is returned as an error is a failure like any other, whoever returns it, although its text panics.
+// A nil pointer that is returned as an error fails the migration like any other error, although its text panics.
 func TestPanic_OfTheTextOfAnError(t *testing.T) {
 	var none *fs.PathError
 	fails := func(context.Context) error { return none }
