@@ -128,12 +128,13 @@ func (a *acquisition) stand(ctx context.Context, waited bool) error {
 		ended = a.session.Ended()
 	}
 	for ; ; waited = true {
-		select { // comes before acting on a look: the select below takes any case that is ready
-		case <-ended:
+		// By the clock, and not by the channel: which goroutine of this process notices the end first must not decide whether this one acts
+		// on a look.
+		if a.session != nil && a.session.Cause() != nil {
 			return errAnew // the tickets have ended with their session
-		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			return causeOf(ctx)
-		default:
 		}
 		first := 0
 		for _, e := range a.entries {

@@ -54,7 +54,7 @@ type Poller struct {
 	due      []*Watch   // in the order in which they are due; without watches for which a read is under way
 	running  bool
 	gate     time.Time // the rate allows no read before this time
-	resume   time.Time // nothing is read before: after a failure, or after a read that has woken somebody
+	resume   time.Time // nothing is read before: after a failure, a read that has woken somebody, or the end of the watch that was due next
 	failures int       // requests in a row that brought no row
 	wanted   float64   // looks a second that the watchers ask for
 }

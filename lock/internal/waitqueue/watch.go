@@ -64,9 +64,10 @@ func (w *Watch) Stop() {
 	}
 	if i := slices.Index(p.due, w); i >= 0 { // otherwise a read for it is under way
 		p.due = slices.Delete(p.due, i, i+1)
-	}
-	if len(p.due) == 0 { // run may end
-		p.signal()
+		if i == 0 { // run waits for the next one from now on, or ends; but reads nothing between watches that end together
+			p.resume = later(p.resume, p.config.Machine.Now().Add(time.Microsecond))
+			p.signal()
+		}
 	}
 }
 

@@ -129,7 +129,7 @@ func TestHistories_ThatDifferedOnceAreTheSame(t *testing.T) {
 	for _, world := range []struct {
 		name string
 		seed uint64
-	}{{"bank", 1}, {"gather", 8}, {"gather", 34}, {"leader", 3}, {"leader", 4}, {"queue", 2}, {"queue", 24}, {"register", 1}, {"register", 24}} {
+	}{{"bank", 1}, {"gather", 0}, {"gather", 8}, {"gather", 34}, {"leader", 3}, {"leader", 4}, {"queue", 2}, {"queue", 24}, {"register", 1}, {"register", 24}} {
 		t.Run(fmt.Sprint(world.name, world.seed), func(t *testing.T) {
 			t.Parallel()
 			w := seeded{simtest.Workload(t, world.name), world.seed}
