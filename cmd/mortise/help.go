@@ -26,7 +26,8 @@ Which table:
                           "keys": {"pk": "PK", "sk": "SK", "type": "_t", "ttl": "expiresAt", "delimiter": "#", "prefix": "shop/"},
                           "lock": {"lease": "20s", "attribute_prefix": "lock_", "index": "locks"},
                           "indexes": [{"name": "locks", "pk": "GSI1PK", "sk": "GSI1SK"}]}
-                       keys are those of keys.Scheme, lock those of lock.Config (lock/REFERENCE.md, Settings).
+                       keys are those of keys.Scheme, lock those of lock.Config (lock/REFERENCE.md, Settings). With "no_ttl": true
+                       the table need not have time to live.
   MORTISE_KEYS_PK=PK   and so on: a member of "keys" of the file. MORTISE_LOCK_LEASE=10s: one of "lock".
   --engine aws         or MORTISE_ENGINE: DynamoDB on AWS, which is the default, with the usual AWS_REGION, AWS_PROFILE, ...
   --engine URL         another DynamoDB, such as DynamoDB Local (which has other tables for another region or access key,

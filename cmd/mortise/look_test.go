@@ -120,6 +120,22 @@ func TestLook_ShowsWhoHoldsAndWhoWaits(t *testing.T) {
 	})
 }
 
+// A table that was adopted without time to live (Schema.NoTTL) does not lack it if the description says so.
+func TestTable_WithoutTimeToLive(t *testing.T) {
+	engine := tabletest.New(t)
+	url, err := engine.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	tbl, err := table.Open(engine.Client(), table.Schema{Name: "app", NoTTL: true})
+	require.NoError(t, err)
+	require.NoError(t, tbl.Ensure(t.Context()))
+	scheme := filepath.Join(t.TempDir(), "scheme.json")
+	for text, code := range map[string]int{`{"table": "app"}`: exitDiffers, `{"table": "app", "no_ttl": true}`: 0} {
+		require.NoError(t, os.WriteFile(scheme, []byte(text), 0o600))
+		o := invoke(t.Context(), "table", []string{envEngine + "=" + url, envScheme + "=" + scheme}, "")
+		assert.Equal(t, code, o.code, "%s: %s%s", text, o.stdout, o.stderr)
+	}
+}
+
 // Without the key prefix of the application, its locks are not those that are looked for. What is printed shows that.
 func TestLook_WithoutTheKeyPrefix(t *testing.T) {
 	engine := tabletest.New(t)

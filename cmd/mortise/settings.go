@@ -61,6 +61,7 @@ type settings struct {
 type schemeFile struct {
 	Table   string      `json:"table"`
 	Keys    keys.Scheme `json:"keys"`
+	NoTTL   bool        `json:"no_ttl"`
 	Lock    lock.Config `json:"lock"`
 	Indexes []struct {
 		Name    string   `json:"name"`
@@ -98,7 +99,7 @@ func (c *call) settings() (s settings, err error) {
 	if name == "" {
 		return s, usagef(`no table: name it with --table, %s, or "table" in a --scheme file`, envTable)
 	}
-	s.schema = table.Schema{Name: name, Keys: file.Keys.WithDefaults(), MustExist: s.engine != engineDemo}
+	s.schema = table.Schema{Name: name, Keys: file.Keys.WithDefaults(), NoTTL: file.NoTTL, MustExist: s.engine != engineDemo}
 	for _, x := range file.Indexes {
 		s.schema.Indexes = append(s.schema.Indexes, table.Index{
 			Name: x.Name, PK: x.PK, SK: x.SK, PKType: table.AttributeType(x.PKType), SKType: table.AttributeType(x.SKType), Local: x.Local, Include: x.Include,
