@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -52,6 +53,22 @@ func TestTroubleshooting_IsComplete(t *testing.T) {
 		assert.Fail(t, p.String())
 	}
 	assert.Greater(t, len(r.Texts()), 100, "the texts were not found")
+}
+
+// The page for troubleshooting is sorted, as it says. The last part is not: it has no texts of errors.
+func TestTroubleshooting_IsSorted(t *testing.T) {
+	page, err := open(t).read("docs/troubleshooting.md")
+	require.NoError(t, err)
+	errors, _, found := strings.Cut(page, "\n## No error")
+	require.True(t, found)
+	row := regexp.MustCompile("(?m)^\\| `(.*?)` \\|")
+	for _, part := range strings.Split(errors, "\n## ")[1:] {
+		var texts []string
+		for _, m := range row.FindAllStringSubmatch(part, -1) {
+			texts = append(texts, m[1])
+		}
+		assert.IsIncreasing(t, texts)
+	}
 }
 
 // The commands of the pages that can run here do, and print what the pages show.
