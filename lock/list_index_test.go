@@ -326,3 +326,41 @@ func TestIndex_HasALockThatATryHasTakenOver(t *testing.T) {
 		}
 	})
 }
+
+// An index whose keys are attributes that every row has contains the rows of locks, too. docs/how-to/adopt.md tells what that costs.
+func TestIndex_OverAttributesOfEveryRow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		index     table.Index
+		partition string
+		units     float64
+	}{
+		"inverted":              {table.Index{Name: "swapped", PK: "sk", SK: "pk"}, "LOCK#ORDER", 4},
+		"by type":               {table.Index{Name: "by-type", PK: "type", SK: "pk"}, "mortise.Lock", 4},
+		"by type, of keys only": {table.Index{Name: "by-type", PK: "type", SK: "pk", Include: []string{}}, "mortise.Lock", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app", Indexes: []table.Index{tt.index}})
+			require.NoError(t, err)
+			require.NoError(t, tbl.Ensure(ctx))
+			locks, err := lock.New(tbl, lock.Config{})
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, locks.Close(context.Background())) }()
+			pair := func(ctx context.Context) {
+				lease, err := locks.Acquire(ctx, lock.Beside(keys.NewKey("ORDER#42", "ORDER")))
+				require.NoError(t, err)
+				require.NoError(t, lease.Release(ctx))
+			}
+			pair(ctx) // the session, and a new row
+			counted, usage := table.WithUsage(ctx)
+			pair(counted)
+			assert.Equal(t, tt.units, usage.Totals().WriteUnits)
+			found := 0
+			for _, err := range tbl.Query(ctx, table.Query{Index: tt.index.Name, PK: tt.partition}) {
+				require.NoError(t, err)
+				found++
+			}
+			assert.Equal(t, 1, found)
+		})
+	}
+}
