@@ -267,7 +267,7 @@ func (s *shop) ship(ctx context.Context) error {
 
 	order := Order{ID: "10257"}
 	return locks.Do(ctx, lock.Beside(s.orders.Key(order)), func(ctx context.Context, lease *lock.Lease) error {
-		order, err := s.orders.Get(ctx, order)
+		order, err := s.orders.Get(ctx, order, entity.Consistent()) // what the holder before has written
 		if err != nil {
 			return err
 		}
