@@ -159,7 +159,8 @@ func (k *rowKeys) claims() []claim {
 // ambiguous returns the error for two kinds that overlap, with a remedy. The module's own rows have no Match to change.
 func (k *rowKeys) ambiguous(o *rowKeys) error {
 	text := fmt.Sprintf("PK %q with SK %q could be the key of a %q, whose templates are %q and %q", k.pk, k.sk, o.typ, o.pk, o.sk)
-	const narrow = ": a KeyPart in Spec.Match of %q can leave such keys out, or a template of another form"
+	const narrow = ": a KeyPart in Spec.Match of %q can leave such keys out, or a template of another form, " +
+		"or AttrEquals of the type attribute and the own type, if no row lacks it"
 	switch {
 	case toolkit.Has(k.typ) && toolkit.Has(o.typ):
 	case toolkit.Has(k.typ):

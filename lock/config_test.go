@@ -90,6 +90,31 @@ func TestConfig_RefusesCollidingAttributeNames(t *testing.T) {
 	}
 }
 
+// New refuses a table in which rows of the application could have the keys of locks. Each way out that the error names is one.
+func TestNew_RefusesKeysThatRowsOfTheApplicationCouldHave(t *testing.T) {
+	type row struct {
+		ID  string `dynamo:"-"`
+		Sub string `dynamo:"-"`
+	}
+	with := func(change func(*entity.Spec[row])) error {
+		tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
+		require.NoError(t, err)
+		spec := entity.Spec[row]{Type: "row", PK: "{id}", SK: "{sub:rest}"}
+		change(&spec)
+		_, err = entity.Define(tbl, spec)
+		require.NoError(t, err)
+		_, err = lock.New(tbl, lock.Config{})
+		return err
+	}
+	err := with(func(*entity.Spec[row]) {})
+	require.ErrorIs(t, err, lock.ErrInvalid)
+	require.ErrorContains(t, err, `could be the key of a "row", whose templates are "{id}" and "{sub:rest}": a KeyPart in Spec.Match of "row" can leave such keys out, `+
+		`or a template of another form, or AttrEquals of the type attribute and the own type, if no row lacks it`)
+	require.NoError(t, with(func(s *entity.Spec[row]) { s.Match = entity.KeyPart("sub", "[0-9]+") }))
+	require.NoError(t, with(func(s *entity.Spec[row]) { s.SK = "ROW#{sub:rest}" }))
+	require.NoError(t, with(func(s *entity.Spec[row]) { s.Match = entity.AttrEquals("type", "row") }))
+}
+
 func TestAcquire_RefusesBadTargetsAndLengths(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
