@@ -177,7 +177,10 @@ func (e *core) difference(was, is reflect.Value) (*update, error) {
 	if err != nil {
 		return nil, err
 	}
-	skip := map[string]bool{p.scheme.PK: true, p.scheme.SK: true, p.scheme.Type: true, p.scheme.Version: true, p.schema: true}
+	skip := map[string]bool{p.scheme.PK: true, p.scheme.SK: true, p.scheme.Type: true, p.schema: true}
+	if p.version != nil { // otherwise the attribute can be that of any field
+		skip[p.scheme.Version] = true
+	}
 	for i := range p.indexes {
 		for _, k := range []*keyPlan{&p.indexes[i].pk, &p.indexes[i].sk} {
 			skip[k.attr] = k.natural == nil || skip[k.attr]

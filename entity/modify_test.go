@@ -208,6 +208,28 @@ func TestModify_SeesFieldsThatCannotBeNamed(t *testing.T) {
 	})
 }
 
+// Released has a field in the attribute that the scheme names for versions, and no version.
+type Released struct {
+	ID    string `dynamo:"id"`
+	Label string `dynamo:"_v"`
+}
+
+func TestModify_AFieldInTheAttributeOfVersions(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		released := define(t, f.Table, entity.Spec[Released]{Type: "Released", PK: "R#{id}", SK: "R"})
+		ctx := t.Context()
+		was, err := released.Create(ctx, Released{ID: "1", Label: "a"})
+		require.NoError(t, err)
+		is, err := released.Modify(ctx, was, func(r *Released) error { r.Label = "b"; return nil })
+		require.NoError(t, err)
+		assert.Equal(t, "b", is.Label)
+		assert.Equal(t, "b", text(f.row(t, released.Key(was)), "_v"))
+		require.ErrorIs(t, f.Write(ctx, released.ModifyOp(was, Released{ID: "1", Label: "c"})), entity.ErrStale)
+		require.NoError(t, f.Write(ctx, released.ModifyOp(is, Released{ID: "1", Label: "c"})))
+	})
+}
+
 // A row that is deleted and created again has the version that its predecessor had.
 func TestModify_ARowThatCameBackIsNotTakenForTheOneRead(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {

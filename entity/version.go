@@ -160,8 +160,12 @@ func (e *core) nameless(from *basis, u *update) (list []expectation, err error) 
 // names reports whether an attribute belongs to the entity itself or to a field that a caller can name.
 func (p *plan) names(attr string) bool {
 	switch attr {
-	case p.scheme.PK, p.scheme.SK, p.scheme.Type, p.scheme.Version, p.schema:
+	case p.scheme.PK, p.scheme.SK, p.scheme.Type, p.schema:
 		return true
+	case p.scheme.Version:
+		if p.version != nil {
+			return true
+		}
 	}
 	return slices.ContainsFunc(p.fields, func(f *field) bool { return f.attr == attr || p.attrOf(f) == attr })
 }
