@@ -680,3 +680,34 @@ func TestMatch_AdoptedIndexOfManyMeanings(t *testing.T) {
 		assert.Empty(t, collect(t, n.employees.Query(ctx, keys.Values{"id": "5"}, entity.On("gsi_1"), entity.Prefix("data", "1992"))))
 	})
 }
+
+// Freight is a row with an attribute that its type does not have and by which Match knows it.
+type Freight struct {
+	ID      string `dynamo:"-"`
+	Mail    string `dynamo:"mail,omitempty"`
+	Version int64  `dynamo:"version"`
+}
+
+func TestMatch_ByAnAttributeThatTheTypeDoesNotHave(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		freights := define(t, f.Table, entity.Spec[Freight]{
+			Type: "Freight", PK: "{id}", SK: "FREIGHT", Version: "version", Untyped: true, Match: entity.HasAttr("weight"),
+			Unique: []entity.Unique[Freight]{{Name: "mail", Key: "{mail}"}},
+		})
+		ctx := t.Context()
+		item := f.KeyItem(freights.Key(Freight{ID: "1"}))
+		item["weight"] = &types.AttributeValueMemberN{Value: "7"}
+		require.NoError(t, f.raw.Write(ctx, table.Put(item)))
+		o, err := freights.Update(ctx, Freight{ID: "1"}, entity.Set("mail", "a"))
+		require.NoError(t, err)
+		assert.Equal(t, Freight{ID: "1", Mail: "a", Version: 1}, o)
+		o, err = freights.Modify(ctx, o, func(o *Freight) error { o.Mail = "b"; return nil })
+		require.NoError(t, err)
+		got, err := freights.Get(ctx, o, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, o, got)
+		assert.NotContains(t, f.row(t, freights.Key(o)), "_t")
+		assert.Len(t, f.sentinels(t), 1)
+	})
+}

@@ -9,6 +9,8 @@ import (
 	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/errs"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -116,6 +118,8 @@ func (e *core) updated(from *basis, after reflect.Value) (row reflect.Value, err
 	if err != nil {
 		return row, err
 	}
+	// The row is the entity's. The item may not show that, since Match can name attributes that T does not have.
+	item[e.plan.scheme.Type] = &types.AttributeValueMemberS{Value: e.typ}
 	return e.decode(item)
 }
 
