@@ -272,6 +272,11 @@ func (u *update) supplies(f *field) bool {
 	return r != nil && (r.verb == setVerb || r.verb == removeVerb)
 }
 
+// sums reports whether a result of the update depends on the value that a field had.
+func (u *update) sums() bool {
+	return slices.ContainsFunc(u.list, func(r resolved) bool { return r.verb != setVerb && r.verb != removeVerb })
+}
+
 // applyTo applies the changes to a value of T as DynamoDB applies them to the row.
 func (u *update) applyTo(v reflect.Value) error {
 	for i := range u.list {

@@ -55,6 +55,7 @@ func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (u
 		switch {
 		case errors.Is(err, ErrOlder):
 		case errors.As(err, &part) && !u.supplies(part.lacks): // perhaps the row has what o lacks
+		case errors.Is(err, ErrInvalid) && !table.MayBeApplied(err) && u.sums() && e.needsRow(u): // perhaps the sum with the row's value fits
 		case errors.Is(err, ErrStale) && e.needsRow(u):
 			stale = err
 		default:

@@ -284,3 +284,36 @@ func TestUpdate_CreatedIsThatOfTheRow(t *testing.T) {
 		assert.NotEmpty(t, text(f.row(t, stamped.Key(s)), "g1pk"))
 	})
 }
+
+// Stock is in an index by its count, and its count is unique within a place.
+type Stock struct {
+	ID      string `dynamo:"id"`
+	Place   string `dynamo:"place,omitempty"`
+	Count   uint   `dynamo:"count"`
+	Delta   int    `dynamo:"delta"`
+	Version int64  `dynamo:"version"`
+}
+
+// Only the key fields and the version of the value count, also if it has another number than the row.
+func TestUpdate_AddsToTheNumberOfTheRow(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		stock := define(t, f.Table, entity.Spec[Stock]{
+			Type: "Stock", PK: "STOCK#{id}", SK: "STOCK", Version: "version",
+			Indexes: []entity.Index[Stock]{{Name: "gsi1", PK: "ALL", SK: "{count:uint6}"}, {Name: "gsi2", PK: "ALL", SK: "{delta:uint6}"}},
+			Unique:  []entity.Unique[Stock]{{Name: "count", Key: "{place}#{count:uint6}"}},
+		})
+		ctx := t.Context()
+		s, err := stock.Create(ctx, Stock{ID: "1", Place: "a", Count: 5, Delta: 7})
+		require.NoError(t, err)
+		s, err = stock.Update(ctx, Stock{ID: "1", Version: s.Version}, entity.Add("count", -1))
+		require.NoError(t, err)
+		s, err = stock.Update(ctx, Stock{ID: "1", Version: s.Version}, entity.Add("delta", -2))
+		require.NoError(t, err)
+		assert.Equal(t, Stock{ID: "1", Place: "a", Count: 4, Delta: 5, Version: 3}, s)
+		_, err = stock.Update(ctx, s, entity.Add("count", -5))
+		require.ErrorIs(t, err, entity.ErrInvalid)
+		_, err = stock.Update(ctx, Stock{ID: "1", Version: 1}, entity.Add("count", -1))
+		require.ErrorIs(t, err, entity.ErrStale, "not that the sum does not fit")
+	})
+}
