@@ -28,10 +28,13 @@ func (e *core) delete(ctx context.Context, o reflect.Value) error {
 	var first error // of the attempt without a read
 	if !e.byAttributes(from) && (from.guarded || !unique) {
 		err := e.deleteNow(ctx, from, from.guarded)
-		if !unique || !errors.Is(err, ErrStale) {
+		switch first = err; {
+		case unique && errors.Is(err, ErrOlder):
+		case unique && errors.Is(err, ErrStale):
+			stale = err
+		default:
 			return e.fail("delete", err)
 		}
-		stale, first = err, err
 	}
 	return e.fail("delete", e.racing(ctx, first, func() error {
 		item, err := e.readItem(ctx, o, reading{consistent: true, expired: !from.guarded})
@@ -84,7 +87,7 @@ func (e *core) deleteNow(ctx context.Context, from *basis, live bool) error {
 }
 
 // DeleteOp is [Entity.Delete] as part of a transaction. It cannot read. With unique values, o has to be the whole row
-// as it was read, and each unique value is one more action.
+// as it was read, each unique value is one more action, and a row of an older schema can be [ErrOlder].
 func (e *Entity[T]) DeleteOp(o T) table.Op {
 	from := e.core.given(valueOf(&o))
 	return e.core.deleteOp(from, from.guarded, nil)
@@ -95,7 +98,7 @@ func (e *core) deleteOp(from *basis, live bool, s settlement) table.Op {
 	if err := key.Validate(); err != nil {
 		return table.Invalid(e.fail("delete", err))
 	}
-	g := &guard{exists: from.guarded, live: live, version: e.required(from), match: e.plan.match.at(key)}
+	g := &guard{exists: from.guarded, live: live, version: e.required(from), match: e.plan.match.at(key), given: from.item == nil}
 	if e.versionOf(from.row) < 0 {
 		return table.Invalid(e.fail("delete", fmt.Errorf("%w: negative version", ErrInvalid)))
 	}

@@ -13,6 +13,7 @@ type guard struct {
 	version int64 // the row must have this version; or noVersion, or anyVersion
 	live    bool  // the row must not have expired
 	current bool  // the row must have the current schema
+	given   bool  // seen is of the caller's value, so a row of an older schema may be the one that was read
 	seen    []expectation
 	match   verdict // what Match requires of a row without a type attribute
 }
@@ -73,11 +74,19 @@ func (e *core) explain(g *guard, item table.Item) error {
 		}
 		return ErrStale
 	}
-	if g.current && p.outdated(item) { // the attributes of an older schema cannot be compared
+	older := p.outdated(item) // its attributes cannot be compared with those of a caller's value
+	switch {
+	case g.current && older && g.given:
 		return ErrOlder
+	case g.current && older:
+		return fmt.Errorf("%w: it is of an older schema now", ErrStale)
 	}
 	for i := range g.seen {
-		if !g.seen[i].holds(item) {
+		switch {
+		case g.seen[i].holds(item):
+		case older && g.given:
+			return ErrOlder
+		default:
 			return notAsRead(g.seen[i].attr)
 		}
 	}

@@ -200,6 +200,6 @@ func (e *core) updateOp(from *basis, u *update, s settlement) (table.Op, consequ
 	if p.version != nil {
 		changes = append(changes, table.Attr(p.scheme.Version).Add(1))
 	}
-	g := &guard{exists: true, version: e.required(from), live: true, match: m, seen: c.seen, current: !from.outdated(p)}
+	g := &guard{exists: true, version: e.required(from), live: true, match: m, seen: c.seen, current: !from.outdated(p), given: from.item == nil}
 	return e.guarded(table.Update(key, changes...).With(c.sentinels...), g), c
 }

@@ -486,3 +486,70 @@ func TestUpgrade_SentinelsOfAnOldRowThatCameBackStayRight(t *testing.T) {
 		}
 	})
 }
+
+// A row of an older schema has not changed since it was read, although its attributes are others.
+func TestUpgrade_DeleteOpOfAnOldRow(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		articles := define(t, f.Table, articleSpec())
+		ctx := t.Context()
+		spec := articleSpec()
+		spec.Type, spec.PK, spec.Upgrades = "Named", "NAMED#{id}", []func(table.Item) (table.Item, error){splitName, func(item table.Item) (table.Item, error) {
+			item["email"] = item["mail"]
+			delete(item, "mail")
+			return item, nil
+		}}
+		named := define(t, f.Table, spec)
+		for version := range 2 {
+			key := named.Key(Article{ID: "1"})
+			old := oldArticle(f.KeyItem(key), 0, version)
+			old["mail"] = &types.AttributeValueMemberS{Value: "a@x"}
+			require.NoError(t, f.raw.Write(ctx, table.Put(old)))
+			a, err := named.Get(ctx, Article{ID: "1"}, entity.Consistent())
+			require.NoError(t, err)
+			err = f.Write(ctx, named.DeleteOp(a))
+			require.ErrorIs(t, err, entity.ErrOlder)
+			require.NotErrorIs(t, err, entity.ErrStale)
+			a.Version++
+			require.ErrorIs(t, f.Write(ctx, named.DeleteOp(a)), entity.ErrStale)
+			a.Version--
+			require.NoError(t, named.Delete(ctx, a))
+			assert.Nil(t, f.row(t, key))
+		}
+		require.NoError(t, f.raw.Write(ctx, table.Put(oldArticle(f.KeyItem(articles.Key(Article{ID: "1"})), 1, 3))))
+		require.NoError(t, f.Write(ctx, articles.DeleteOp(Article{ID: "1", Version: 3})), "what does not depend on the attributes applies")
+	})
+}
+
+// An older program replaces the row between the read and the write.
+func TestUpgrade_ARowThatBecomesOlderIsReadAgain(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		bare := define(t, f.Table, bareSpec())
+		ctx := t.Context()
+		key := bare.Key(Article{ID: "1"})
+		for name, write := range map[string]func() (Article, error){
+			"modify": func() (Article, error) {
+				return bare.Modify(ctx, Article{ID: "1"}, func(a *Article) error { a.Count++; return nil })
+			},
+			"upsert": func() (Article, error) {
+				return bare.Upsert(ctx, Article{ID: "1"}, func(a *Article) error { a.Count++; return nil })
+			},
+			"update": func() (Article, error) {
+				return bare.Update(ctx, Article{ID: "1"}, entity.Add("count", 1), entity.Set("first", "Ann"))
+			},
+		} {
+			_, err := bare.Put(ctx, Article{ID: "1", Last: "new"})
+			require.NoError(t, err)
+			f.faults.Before(func(op string) {
+				if op == "UpdateItem" {
+					f.faults.Before(nil)
+					require.NoError(t, f.raw.Write(ctx, table.Put(oldArticle(f.KeyItem(key), 0, 0))))
+				}
+			})
+			a, err := write()
+			require.NoError(t, err, name)
+			assert.Equal(t, Article{ID: "1", First: "Ann", Last: "Smith", Cents: 700, Count: 2}, a, name)
+		}
+	})
+}
