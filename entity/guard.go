@@ -37,9 +37,12 @@ func (e *core) guarded(op table.Op, g *guard) table.Op {
 	for i := range g.seen {
 		conds = append(conds, g.seen[i].cond())
 	}
-	if g.current {
+	switch {
+	case g.current:
 		conds = append(conds, p.isCurrent())
-	} else {
+	case p.schema != "" && p.ttl != nil && !g.live: // an expired row is no row
+		conds = append(conds, table.Or(p.notNewer(), e.hasExpired()))
+	default:
 		conds = append(conds, p.notNewer())
 	}
 	if g.live && p.ttl != nil {
@@ -52,6 +55,7 @@ func (e *core) guarded(op table.Op, g *guard) table.Op {
 // condition of the operation failed.
 func (e *core) explain(g *guard, item table.Item) error {
 	p := e.plan
+	expired := p.expired(item, e.table.Now())
 	switch {
 	case len(item) == 0:
 		if g.exists || g.version > 0 || slices.ContainsFunc(g.seen, func(x expectation) bool { return !x.holds(nil) }) {
@@ -60,12 +64,10 @@ func (e *core) explain(g *guard, item table.Item) error {
 		return nil
 	case !e.owns(item):
 		return e.otherType(item)
-	case p.expired(item, e.table.Now()):
-		if g.exists || g.live || g.version != anyVersion {
-			return ErrNotFound
-		}
+	case expired && (g.exists || g.live || g.version != anyVersion):
+		return ErrNotFound
 	}
-	if _, err := p.schemaOf(item); err != nil {
+	if _, err := p.schemaOf(item); err != nil && !expired {
 		return err
 	}
 	if g.version != anyVersion && !p.isVersion(item, g.version) {

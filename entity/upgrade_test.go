@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise/internal/attrvalue"
 
@@ -286,6 +287,56 @@ func TestUpgrade_RowsOfANewerSchemaAreNeverTouched(t *testing.T) {
 				assert.True(t, attrvalue.SameItem(newer, f.row(t, articles.Key(a))))
 				assert.Empty(t, f.sentinels(t))
 			}
+		}
+	})
+}
+
+// Brief is a row that expires.
+type Brief struct {
+	ID      string    `dynamo:"id"`
+	Note    string    `dynamo:"note,omitempty"`
+	Version int64     `dynamo:"version"`
+	Expires time.Time `dynamo:"expires,omitempty"`
+}
+
+func TestUpgrade_AnExpiredRowOfANewerSchemaIsNoRow(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		ctx := t.Context()
+		for _, version := range []string{"", "version"} {
+			spec := entity.Spec[Brief]{Type: "Brief" + version, PK: "BRIEF#{id}", SK: "BRIEF" + version, TTL: "expires", Schema: "schema", Version: version}
+			briefs := define(t, f.Table, spec)
+			b := Brief{ID: "1"}
+			key := briefs.Key(b)
+			put := func(expires time.Time) {
+				newer := f.KeyItem(key)
+				newer["schema"] = &types.AttributeValueMemberN{Value: "3"}
+				newer["_ttl"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(expires.Unix(), 10)}
+				require.NoError(t, f.raw.Write(ctx, table.Put(newer)))
+			}
+			blind := briefs.AnyVersion()
+			for name, write := range map[string]func() error{
+				"create":        func() error { return second(briefs.Create(ctx, b)) },
+				"put":           func() error { return second(briefs.Put(ctx, b)) },
+				"any put":       func() error { return second(blind.Put(ctx, b)) },
+				"putOp":         func() error { return f.Write(ctx, briefs.PutOp(b)) },
+				"upsert":        func() error { return second(briefs.Upsert(ctx, b, func(b *Brief) error { b.Note = "x"; return nil })) },
+				"delete any":    func() error { return blind.Delete(ctx, b) },
+				"delete any op": func() error { return f.Write(ctx, blind.DeleteOp(b)) },
+			} {
+				put(f.clock.now())
+				require.NoError(t, write(), "%s %s", name, version)
+				assert.NotContains(t, f.row(t, key), "schema")
+				put(f.clock.now().Add(time.Minute))
+				if err := write(); name == "create" {
+					require.ErrorIs(t, err, entity.ErrExists)
+				} else {
+					require.ErrorIs(t, err, entity.ErrNewer, "%s %s", name, version)
+				}
+			}
+			put(f.clock.now())
+			require.ErrorIs(t, second(briefs.Update(ctx, b, entity.Set("note", "x"))), entity.ErrNotFound)
+			require.NoError(t, f.raw.Write(ctx, table.Delete(key)))
 		}
 	})
 }
