@@ -1,6 +1,7 @@
 package entity_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -283,4 +284,42 @@ func TestDefine_ListsProblemsBesideTheGravestToo(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 	define(t, tbl, entity.Spec[first]{Type: "Bad", PK: "C#{id}", SK: "A"}) // which no mistake has taken
+}
+
+// Origin is embedded by a pointer, so that its fields cannot be named. They are attributes all the same.
+type Origin struct {
+	Key     string `dynamo:"PK,omitempty"`
+	Type    string `dynamo:"_t,omitempty"`
+	Expires int64  `dynamo:"_ttl,omitempty"`
+	Version int64  `dynamo:"_v,omitempty"`
+	Schema  string `dynamo:"schema,omitempty"`
+	Index   string `dynamo:"g1pk,omitempty"`
+	Other   string `dynamo:"g2pk,omitempty"`
+	Source  string `dynamo:"source,omitempty"`
+}
+
+type Import struct {
+	*Origin
+	ID      string    `dynamo:"id"`
+	Group   string    `dynamo:"group,omitempty"`
+	Rev     int64     `dynamo:"rev"`
+	Expires time.Time `dynamo:"until"`
+}
+
+func TestDefine_RefusesMaintainedAttributesInEmbeddedPointers(t *testing.T) {
+	_, err := entity.Define(offline(t, schema("app")), entity.Spec[Import]{
+		Type: "Import", PK: "IMPORT#{id}", SK: "IMPORT", Version: "rev", TTL: "until", Schema: "schema",
+		Indexes: []entity.Index[Import]{{Name: "gsi1", PK: "GROUP#{group}", SK: "{id}"}},
+	})
+	var spec *entity.SpecError
+	require.ErrorAs(t, err, &spec)
+	var texts []string
+	for _, p := range spec.Problems {
+		texts = append(texts, p.Error())
+	}
+	var want []string
+	for _, attr := range []string{"PK", "_t", "_ttl", "_v", "schema", "g1pk"} {
+		want = append(want, fmt.Sprintf("attribute %q, of a field of an embedded pointer, is the table's, or the entity maintains it", attr))
+	}
+	assert.ElementsMatch(t, want, texts)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -42,7 +43,11 @@ func (c *compiler) rows() {
 		}
 	}
 	for _, name := range whole.Names() {
-		if !p.names(name) {
+		switch {
+		case slices.ContainsFunc(p.fields, func(f *field) bool { return f.attr == name }):
+		case c.maintains(name):
+			c.problem("attribute %q, of a field of an embedded pointer, is the table's, or the entity maintains it", name)
+		default:
 			p.nameless = append(p.nameless, name)
 		}
 	}
@@ -62,6 +67,15 @@ func (c *compiler) rows() {
 	if prefix != "" && (p.rows.marshals || p.rows.unmarshals) {
 		c.problem("AttributePrefix: %s makes or reads whole rows itself, and names the attributes", t)
 	}
+}
+
+// maintains reports whether the entity itself writes an attribute that is no field's, or DynamoDB gives it a meaning.
+func (c *compiler) maintains(attr string) bool {
+	p := c.plan
+	return p.names(attr) || attr == p.scheme.TTL && !c.schema.NoTTL ||
+		slices.ContainsFunc(p.indexes, func(x indexPlan) bool {
+			return attr == x.pk.attr && x.pk.tpl != nil || attr == x.sk.attr && x.sk.tpl != nil
+		})
 }
 
 // marshal returns the row of v, an addressable T.
