@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -40,7 +41,7 @@ func (e *core) delete(ctx context.Context, o reflect.Value) error {
 		item, err := e.readItem(ctx, o, reading{consistent: true, expired: !from.guarded})
 		switch {
 		case errors.Is(err, ErrNotFound) && !from.guarded:
-			return nil
+			return e.deleteNone(ctx, e.keyOf(o))
 		case err != nil:
 			return err
 		}
@@ -50,16 +51,27 @@ func (e *core) delete(ctx context.Context, o reflect.Value) error {
 		}
 		now := &basis{row: row, item: item, guarded: e.plan.version != nil}
 		if !from.guarded {
-			if err = e.deleteNow(ctx, now, from.guarded); errors.Is(err, ErrNotFound) {
-				return nil
-			}
-			return err
+			return raced(e.deleteNow(ctx, now, from.guarded))
 		}
 		if err = e.checkRead(o, row, stale); err == nil {
 			err = e.deleteNow(ctx, now, from.guarded)
 		}
 		return final(err)
 	}))
+}
+
+// deleteNone ends a deletion that has found no row. That is no error, but the condition of Entity.If has to hold.
+func (e *core) deleteNone(ctx context.Context, key keys.Key) error {
+	if e.cond.IsZero() {
+		return nil
+	}
+	none := table.Delete(key).If(table.Attr(e.plan.scheme.PK).NotExists()).Explain(func(item table.Item) error {
+		if len(item) > 0 {
+			return ErrStale
+		}
+		return nil // the condition of Entity.If failed
+	})
+	return e.table.Write(ctx, e.bind(none))
 }
 
 // deleteNow deletes the row of from. If live is set, the row must not have expired: the caller has asked for the row that it read, and

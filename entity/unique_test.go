@@ -727,3 +727,37 @@ func keepsSentinels(t *testing.T, spec entity.Spec[User]) {
 		})
 	})
 }
+
+// With unique values, Delete of any version reads the row first. That it finds none does not make a condition of the caller hold.
+func TestUnique_DeleteOfNoRowChecksTheCondition(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		users := define(t, f.Table, userSpec()).AnyVersion()
+		ctx := t.Context()
+		key := User{Tenant: "acme", ID: "ann"}
+		require.NoError(t, users.Delete(ctx, key))
+		named := users.If(users.Field("name").Equal("Ann"))
+		err := named.Delete(ctx, key)
+		require.ErrorIs(t, err, table.ErrCondition)
+		require.NotErrorIs(t, err, entity.ErrStale)
+		require.NoError(t, users.If(users.Field("name").NotExists()).Delete(ctx, key))
+
+		others, ann := define(t, f.raw, userSpec()), User{Tenant: "acme", ID: "ann", Name: "Ann"}
+		require.NoError(t, second(others.Create(ctx, ann)))
+		f.faults.Before(func(op string) {
+			if op != "GetItem" {
+				f.faults.Before(nil)
+				require.NoError(t, others.AnyVersion().Delete(ctx, ann))
+			}
+		})
+		require.ErrorIs(t, named.Delete(ctx, key), table.ErrCondition, "deleted between the read and the write")
+		f.faults.Before(func(op string) {
+			if op != "GetItem" {
+				f.faults.Before(nil)
+				require.NoError(t, second(others.Create(ctx, ann)))
+			}
+		})
+		require.NoError(t, named.Delete(ctx, key), "created between the read and the write")
+		assert.Nil(t, f.row(t, users.Key(key)))
+	})
+}
