@@ -274,8 +274,11 @@ func (u *update) supplies(f *field) bool {
 
 // sums reports whether a result of the update depends on the value that a field had.
 func (u *update) sums() bool {
-	return slices.ContainsFunc(u.list, func(r resolved) bool { return r.verb != setVerb && r.verb != removeVerb })
+	return slices.ContainsFunc(u.list, resolved.isSum)
 }
+
+// isSum reports whether the result of the change depends on the value that the field had.
+func (r resolved) isSum() bool { return r.verb != setVerb && r.verb != removeVerb }
 
 // applyTo applies the changes to a value of T as DynamoDB applies them to the row.
 func (u *update) applyTo(v reflect.Value) error {

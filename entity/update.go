@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/errs"
@@ -105,7 +106,7 @@ func (e *core) apply(ctx context.Context, from *basis, u *update) (o reflect.Val
 				o = row
 				return nil
 			}
-			return e.decided(err, e.versionOf(from.row))
+			return e.decided(err, e.versionOf(from.row), from.knows(u))
 		}
 		o, err = e.decode(item)
 		return errs.WithOutcome(err, true) // the write was applied
@@ -160,6 +161,12 @@ func (e *core) ownUpdate(err error, from *basis, u *update) (row reflect.Value, 
 	}
 	row, err = e.decode(failed.Item)
 	return row, err == nil
+}
+
+// knows reports whether the basis has the values to which the update adds. A caller's value may lack them, since only its key and its
+// version count. Then the sums that ownUpdate expects can be wrong.
+func (from *basis) knows(u *update) bool {
+	return from.item != nil || !slices.ContainsFunc(u.list, func(r resolved) bool { return r.isSum() && r.field.of(from.row).IsZero() })
 }
 
 // UpdateOp is [Entity.Update] as part of a transaction. It cannot read. So o has to be the whole row as it was read, in

@@ -121,7 +121,7 @@ func (e *core) putNow(ctx context.Context, stamped reflect.Value, from *basis, c
 		if ownEffect(err, op.Item()) {
 			return nil
 		}
-		return e.decided(err, e.versionOf(stamped)-1)
+		return e.decided(err, e.versionOf(stamped)-1, true)
 	})
 }
 
@@ -264,15 +264,15 @@ var errUnclear = errs.WithOutcome(
 
 // decided returns the error of a refused write that did not recognise its own effect. If an attempt got no answer, it may
 // have been applied, and the row may have changed since. So the error is errUnclear, unless the row has the version that the
-// write expected, or the next one, which another write must have made. If version is below 1, nothing is proven, since the
-// row may have been created after the write's own row was deleted.
-func (e *core) decided(err error, version int64) error {
+// write expected, or the next one, which another write must have made if certain is set: then the write would have recognised
+// its own. If version is below 1, nothing is proven, since the row may have been created after the write's own row was deleted.
+func (e *core) decided(err error, version int64, certain bool) error {
 	failed := repeated(err)
 	if failed == nil || errors.Is(err, ErrType) {
 		return err
 	}
 	if version > 0 && len(failed.Item) > 0 {
-		if n, bad := integer(failed.Item[e.plan.scheme.Version]); bad == nil && (n == version || n == version+1) {
+		if n, bad := integer(failed.Item[e.plan.scheme.Version]); bad == nil && (n == version || n == version+1 && certain) {
 			return err
 		}
 	}

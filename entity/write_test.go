@@ -519,6 +519,28 @@ func TestWrite_LostAnswersThatNothingTellsAreNoRefusal(t *testing.T) {
 	})
 }
 
+// Without the old number, an Add cannot recognise its sum. The next version is not known to be somebody else's then.
+func TestWrite_ALostAdditionToANumberThatTheValueLacks(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		stock := define(t, f.Table, entity.Spec[Stock]{Type: "Stock", PK: "STOCK#{id}", SK: "STOCK", Version: "version"})
+		ctx := t.Context()
+		s, err := stock.Create(ctx, Stock{ID: "1", Count: 5})
+		require.NoError(t, err)
+		f.faults.Script(faulty.DropReply)
+		_, err = stock.Update(ctx, Stock{ID: "1", Version: s.Version}, entity.Add("count", 1))
+		require.ErrorIs(t, err, table.ErrUnreachable)
+		require.NotErrorIs(t, err, entity.ErrStale, "nobody else has changed the row")
+		s, err = stock.Get(ctx, s, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, Stock{ID: "1", Count: 6, Version: 2}, s)
+		f.faults.Script(faulty.DropReply)
+		s, err = stock.Update(ctx, s, entity.Add("count", 1))
+		require.NoError(t, err, "the row as it was read")
+		assert.EqualValues(t, 7, s.Count)
+	})
+}
+
 func TestWrite_AnothersIsNotTakenForOnesOwn(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
