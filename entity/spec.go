@@ -94,7 +94,8 @@ type Index[T any] struct {
 	PK, SK string
 
 	// When reports whether a row is in the index. It needs a Version, since an update may not know the whole row, and a
-	// key that is made by a template, since When omits that key. Defaults to nil: all rows.
+	// key that is made by a template, since When omits that key. It must not depend on that version, nor on anything
+	// outside of the row. Defaults to nil: all rows.
 	When func(T) bool
 }
 

@@ -37,7 +37,7 @@ type Unique[T any] struct {
 	Key string
 
 	// When reports whether a row has to be unique. It needs a Version, and makes every Update depend on the whole row.
-	// Defaults to nil: all rows.
+	// What it must not depend on is as for [Index.When]. Defaults to nil: all rows.
 	When func(T) bool
 }
 
