@@ -80,8 +80,8 @@ func (e *core) explain(g *guard, item table.Item) error {
 	switch {
 	case g.current && older && g.given:
 		return ErrOlder
-	case g.current && older:
-		return fmt.Errorf("%w: it is of an older schema now", ErrStale)
+	case g.current && older: // an older program has written it since it was read
+		return ErrStale
 	}
 	for i := range g.seen {
 		switch {
