@@ -306,17 +306,9 @@ func (a *acquisition) begin(ctx context.Context, handed bool, list ...*Lease) (_
 			_ = eachLease(list, func(l *Lease) error { return l.release(ctx) })
 		}
 	}()
-	for {
-		// In parallel: one after the other, the payloads could take longer than a lease.
-		err := attempt.Each(list, func(l *Lease) error { return l.writeFirst(ctx) })
-		if err == nil {
-			break
-		}
-		// In an outage, the call keeps its turn while the leases last.
-		ended := func(l *Lease) bool { return l.termCause() != nil || l.is().Ended() }
-		if !a.outlasts(ctx, err) || !a.rest(ctx) || slices.ContainsFunc(list, ended) {
-			return nil, err
-		}
+	// In parallel: one after the other, the payloads could take longer than a lease.
+	if err := attempt.Each(list, func(l *Lease) error { return l.writeFirst(ctx) }); err != nil {
+		return nil, err
 	}
 	for _, l := range list {
 		if err := l.begin(ctx); err != nil {

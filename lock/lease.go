@@ -214,11 +214,10 @@ func (l *Lease) begin(ctx context.Context) error {
 }
 
 // writeFirst writes the start of a run (Every) and the payload (WithData), unless they were written together with the ticket.
-func (l *Lease) writeFirst(ctx context.Context) (err error) {
+func (l *Lease) writeFirst(ctx context.Context) error {
 	if err := l.termCause(); err != nil || l.begun {
 		return err
 	}
-	defer func() { l.begun = err == nil }()
 	if err := l.turn.take(ctx); err != nil {
 		return err
 	}

@@ -2,11 +2,9 @@ package lock_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -237,81 +235,5 @@ func TestLine_PlaceBehindOneThatGaveUpIsServedSoon(t *testing.T) {
 			assert.Less(t, time.Since(start), 10*time.Second, "leases of %v", lease)
 			require.NoError(t, next.Release(ctx))
 		})
-	}
-}
-
-// outageAtTheTurn lets calls wait behind a holder, each in a process of its own. The holder leaves, and then writes to the row are refused
-// for longer than requests are repeated.
-func (w *world) outageAtTheTurn(ctx context.Context, outage time.Duration, calls ...func(ctx context.Context, c *lock.Client) error) {
-	w.Helper()
-	holder, err := w.client(quiet).Acquire(ctx, names(1)[0])
-	require.NoError(w, err)
-	for i, call := range calls {
-		c := w.client(quiet)
-		if i == 0 {
-			config := quiet
-			config.Backoff = func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 20) }
-			c = w.client(config)
-		}
-		go func() { assert.NoError(w, call(ctx, c)) }()
-		time.Sleep(time.Second)
-	}
-	require.NoError(w, holder.Release(ctx))
-	w.throttle(names(1))
-	time.Sleep(outage)
-	w.engine.ClearFaults()
-}
-
-// Some calls send a request when their turn comes. An outage at that moment does not cost them their turn.
-func TestLine_AnOutageDoesNotCostTheTurn(t *testing.T) {
-	for name, opts := range map[string][]lock.Option{
-		"Fixed": {lock.Fixed(2 * time.Hour)}, "WithData": {lock.WithData("a")}, "both": {lock.Fixed(2 * time.Hour), lock.WithData("a")},
-	} {
-		for _, n := range []int{1, 2} {
-			t.Run(fmt.Sprintf("%s, %d locks", name, n), func(t *testing.T) {
-				virtual(t, func(ctx context.Context, w *world) {
-					var order []string
-					w.outageAtTheTurn(ctx, 25*time.Second, func(ctx context.Context, c *lock.Client) error {
-						b, err := c.AcquireAll(ctx, names(n), opts...)
-						if err != nil {
-							return err
-						}
-						order = append(order, "first")
-						return b.Release(ctx)
-					}, func(ctx context.Context, c *lock.Client) error {
-						l, err := c.Acquire(ctx, names(1)[0])
-						if err != nil {
-							return err
-						}
-						order = append(order, "second")
-						return l.Release(ctx)
-					})
-					time.Sleep(time.Minute)
-					assert.Equal(t, []string{"first", "second"}, order)
-				})
-			})
-		}
-	}
-}
-
-// A call that gives up in such an outage, by its context or by its backoff, leaves no ticket behind.
-func TestLine_ACallThatGivesUpAtItsTurnLeaves(t *testing.T) {
-	for name, opts := range map[string][]lock.Option{"Fixed": {lock.Fixed(2 * time.Hour)}, "WithData": {lock.WithData("a")}} {
-		for _, patience := range []time.Duration{15 * time.Second, time.Hour} {
-			t.Run(fmt.Sprintf("%s, after %v", name, patience), func(t *testing.T) {
-				virtual(t, func(ctx context.Context, w *world) {
-					w.outageAtTheTurn(ctx, 10*time.Minute, func(ctx context.Context, c *lock.Client) error {
-						short, cancel := context.WithTimeout(ctx, patience)
-						defer cancel()
-						_, err := c.Acquire(short, names(1)[0], opts...)
-						assert.Error(t, err)
-						assert.Equal(t, patience < time.Minute, short.Err() != nil, "%v", err)
-						return nil
-					})
-					time.Sleep(time.Minute)
-					w.free(ctx, names(1))
-				})
-			})
-		}
 	}
 }

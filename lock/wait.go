@@ -26,12 +26,11 @@ var (
 func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 	for tries := 0; ; {
 		var err error
-		inherited := a.taken // from a call of this process that gave up, or from the try before
+		inherited := a.taken // from a call of this process that gave up
 		if !inherited {
 			err = a.enterAnyhow(ctx)
 		}
-		entered := err == nil
-		if entered {
+		if err == nil {
 			err = a.stand(ctx, inherited)
 		}
 		if err == nil {
@@ -45,10 +44,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 			room, err = a.makeRoom(ctx)
 			full = err == nil
 		}
-		outage := a.outlasts(ctx, err)
-		if !entered || !outage { // a call whose turn has come in an outage keeps it
-			a.leave(ctx)
-		}
+		a.leave(ctx)
 		var wait time.Duration
 		switch {
 		case ctx.Err() != nil:
@@ -62,7 +58,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 			return nil, cmp.Or(a.heldBy(), ErrHeld)
 		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && (a.fixed == 0 || !errors.Is(err, ErrExpired)):
 			a.back = true
-		case outage:
+		case (a.waited || a.behind) && a.client.passes(err): // an outage does not end a wait that has begun
 			a.back, wait = true, a.client.clk().Jitter(time.Second)
 		default:
 			return nil, err
@@ -74,17 +70,6 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 			return nil, a.gaveUp(ctx)
 		}
 	}
-}
-
-// outlasts reports whether the wait goes on after err. An outage does not end a wait that has begun.
-func (a *acquisition) outlasts(ctx context.Context, err error) bool {
-	return (a.waited || a.behind) && ctx.Err() == nil && a.client.passes(err)
-}
-
-// rest waits until the next try after an outage. It returns false if Config.Backoff stops, or if ctx ends.
-func (a *acquisition) rest(ctx context.Context) bool {
-	p := a.entries[0].patience
-	return (p == nil || p.NextBackOff() != backoff.Stop) && a.client.clk().Sleep(ctx, a.client.clk().Jitter(time.Second)) == nil
 }
 
 // enterAnyhow enters the lines. If the call writes more than its tickets (a payload, or the start of a run), it first tries whether

@@ -55,8 +55,8 @@ func waiting() []Mutant {
 		{
 			Name: "place-is-kept-after-giving-up", Part: Waiting, File: "lock/wait.go",
 			Breaks: "keeps the place of a caller that has given up",
-			Old:    "\t\t\ta.leave(ctx)\n\t\t}\n\t\tvar wait time.Duration\n",
-			New:    "\t\t\ta.drop()\n\t\t}\n\t\tvar wait time.Duration\n",
+			Old:    "\t\ta.leave(ctx)\n\t\tvar wait time.Duration\n",
+			New:    "\t\ta.drop()\n\t\tvar wait time.Duration\n",
 		},
 		{
 			Name: "commits-pass-without-end", Part: Waiting, File: "lock/release.go",
