@@ -272,7 +272,7 @@ func TestOnAtRisk_PanicReachesTheCaller(t *testing.T) {
 	})
 }
 
-// A waiter can be the first to use a session, by a pass. The next call must not tell that the session is safe while it is at risk.
+// A waiter can get a session by a pass without that OnAtRisk is told that it was opened. The next call must not tell that while it is at risk.
 func TestOnAtRisk_IsNotTakenBackByTheNextCall(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var heard alarms

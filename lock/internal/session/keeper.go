@@ -105,6 +105,9 @@ func (k *Keeper) alive() *Session {
 // Cost: none, or one conditional write to open it.
 func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 	for {
+		if s := k.Current(); s != nil && !s.told.Swap(true) {
+			k.config.Hooks.Opened(s) // before the session is used, since it may panic
+		}
 		if s := k.UseCurrent(); s != nil {
 			return s, nil
 		}
@@ -125,9 +128,6 @@ func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 
 // UseCurrent does what Use does if a session is open. Otherwise it returns nil.
 func (k *Keeper) UseCurrent() *Session {
-	if s := k.Current(); s != nil && !s.told.Swap(true) {
-		k.config.Hooks.Opened(s) // before the session is used: Opened may panic, and a used session may be at risk, which Opened takes back
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.alive()

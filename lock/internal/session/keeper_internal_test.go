@@ -22,7 +22,7 @@ func TestSession_IdleOneThatIsUsedGoesOn(t *testing.T) {
 	r := &attempt.Repeater{Clock: clock.New(tbl), Table: tbl}
 	k := NewKeeper(r, clock.NewTerms(r.Clock), Config{
 		Names: NamesOf(tbl.Scheme(), ""), Lease: time.Hour, Own: time.Hour, Key: func(id string) keys.Key { return keys.NewKey(id, id) },
-		Hooks: Hooks{Opened: func(*Session) {}, Ending: func(*Session, error) {}, Ended: func(*Session, error) {}, Risk: func(bool) {}},
+		Hooks: Hooks{Ending: func(*Session, error) {}, Ended: func(*Session, error) {}, Risk: func(bool) {}},
 	})
 	twice, ended := 0, 0
 	for range 5000 {

@@ -91,6 +91,7 @@ func (s *Session) begin(start clock.Instant) {
 		LowAt: time.Duration(float64(k.config.Own) * k.config.RiskPart),
 		Low: func() {
 			if s.count(0) > 0 { // an unused session is not renewed, and nothing is at risk
+				s.told.Store(true) // Hooks.Opened would take the risk back
 				k.config.Hooks.Risk(true)
 			}
 		},
