@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
@@ -51,7 +52,11 @@ func (e *core) delete(ctx context.Context, o reflect.Value) error {
 		}
 		now := &basis{row: row, item: item, guarded: e.plan.version != nil}
 		if !from.guarded {
-			return raced(e.deleteNow(ctx, now, from.guarded))
+			err = e.deleteNow(ctx, now, from.guarded)
+			if slices.ContainsFunc(table.Conditions(err), func(f *table.ConditionError) bool { return errors.Is(f, ErrNotFound) && len(f.Item) == 0 }) {
+				return e.deleteNone(ctx, e.keyOf(o)) // deleted since it was read
+			}
+			return raced(err)
 		}
 		if err = e.checkRead(o, row, stale); err == nil {
 			err = e.deleteNow(ctx, now, from.guarded)

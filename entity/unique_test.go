@@ -761,3 +761,25 @@ func TestUnique_DeleteOfNoRowChecksTheCondition(t *testing.T) {
 		assert.Nil(t, f.row(t, users.Key(key)))
 	})
 }
+
+// Another program deletes the row between the read and the write. That is no error, also if the table's policy repeats nothing.
+func TestUnique_DeleteOfARowThatIsDeletedMeanwhile(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		tbl, err := table.Open(e.Client(f.faults.Options), f.Table.Schema(), eager(0), table.WithClock(f.clock.now))
+		require.NoError(t, err)
+		users := define(t, tbl, userSpec()).AnyVersion()
+		others, ann := define(t, f.raw, userSpec()), User{Tenant: "acme", ID: "ann", Name: "Ann", Handle: "ann"}
+		ctx := t.Context()
+		for _, deletes := range []*entity.Entity[User]{users, users.If(users.Field("name").NotExists())} {
+			require.NoError(t, second(others.Create(ctx, ann)))
+			f.faults.Before(func(op string) {
+				if op != "GetItem" {
+					f.faults.Before(nil)
+					require.NoError(t, others.AnyVersion().Delete(ctx, ann))
+				}
+			})
+			require.NoError(t, deletes.Delete(ctx, ann))
+		}
+	})
+}
