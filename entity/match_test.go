@@ -711,3 +711,48 @@ func TestMatch_ByAnAttributeThatTheTypeDoesNotHave(t *testing.T) {
 		assert.Len(t, f.sentinels(t), 1)
 	})
 }
+
+// Keeping keeps all attributes of its row, also those that it does not know.
+type Keeping struct {
+	ID      string `dynamo:"id"`
+	Mail    string `dynamo:"mail"`
+	Version int64  `dynamo:"version"`
+	all     map[string]types.AttributeValue
+}
+
+func (k Keeping) MarshalDynamoItem() (map[string]types.AttributeValue, error) {
+	item := maps.Clone(k.all)
+	if item == nil {
+		item = map[string]types.AttributeValue{}
+	}
+	item["id"] = &types.AttributeValueMemberS{Value: k.ID}
+	item["mail"] = &types.AttributeValueMemberS{Value: k.Mail}
+	return item, nil
+}
+
+func (k *Keeping) UnmarshalDynamoItem(item map[string]types.AttributeValue) error {
+	k.ID, k.Mail, k.all = text(item, "id"), text(item, "mail"), item
+	return nil
+}
+
+// A value that keeps the attributes of its row shows that an update returns the row as a reader sees it: without a type attribute.
+func TestMatch_AnUpdateOfAnUntypedRowReturnsNoType(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		keeping := define(t, f.Table, entity.Spec[Keeping]{
+			Type: "Keeping", PK: "KEEP#{id}", SK: "KEEP", Version: "version", Untyped: true,
+			Unique: []entity.Unique[Keeping]{{Name: "mail", Key: "{mail}"}},
+		})
+		ctx := t.Context()
+		o, err := keeping.Create(ctx, Keeping{ID: "1", Mail: "a"})
+		require.NoError(t, err)
+		o, err = keeping.Get(ctx, o, entity.Consistent())
+		require.NoError(t, err)
+		o, err = keeping.Modify(ctx, o, func(o *Keeping) error { o.Mail = "b"; return nil })
+		require.NoError(t, err)
+		assert.NotContains(t, o.all, "_t")
+		_, err = keeping.Put(ctx, o)
+		require.NoError(t, err)
+		assert.NotContains(t, f.row(t, keeping.Key(o)), "_t")
+	})
+}

@@ -120,8 +120,9 @@ func (e *core) updated(from *basis, after reflect.Value) (row reflect.Value, err
 	if err != nil {
 		return row, err
 	}
-	// The row is the entity's. The item may not show that, since Match can name attributes that T does not have.
-	item[e.plan.scheme.Type] = &types.AttributeValueMemberS{Value: e.typ}
+	if !e.owns(item) { // Match can name attributes that T does not have, but the row is the entity's
+		item[e.plan.scheme.Type] = &types.AttributeValueMemberS{Value: e.typ}
+	}
 	return e.decode(item)
 }
 
