@@ -47,7 +47,7 @@
 //   - Fences strictly increase per lock: across releases, expiry, force, restarts, and deletion of the row by time to live.
 //     Readers that hold together share a fence. [Client.ForceRelease] tells what the reset of a malformed row does.
 //   - First come, first served. Across processes, the order is that in which DynamoDB applied the requests; within a process,
-//     that of the calls. Exceptions: passes, a full line, and a call that takes over the place of one that gives up.
+//     that of the calls. Exceptions: passes, a full line, and calls that take a place over or enter again after an outage.
 //   - [Lease.Context] ends no later than the lease, by the wall clock or the monotonic clock, whichever is earlier, even if
 //     no request gets an answer. [context.Cause] tells why.
 //   - If a holder dies, the lock is taken soon after the end of its lease. A process that dies while it waits delays those
