@@ -254,7 +254,7 @@ func (u *update) settled(v reflect.Value) (*update, error) {
 	out := &update{list: slices.Clone(u.list)}
 	for i := range out.list {
 		r := &out.list[i]
-		if r.verb == setVerb || r.verb == removeVerb {
+		if !r.isSum() {
 			continue
 		}
 		av, err := r.field.encode(r.field.of(v))
@@ -269,10 +269,10 @@ func (u *update) settled(v reflect.Value) (*update, error) {
 // supplies reports whether the update alone determines the field's new value.
 func (u *update) supplies(f *field) bool {
 	r := u.find(f)
-	return r != nil && (r.verb == setVerb || r.verb == removeVerb)
+	return r != nil && !r.isSum()
 }
 
-// sums reports whether a result of the update depends on the value that a field had.
+// sums reports whether the result of any of the changes depends on the value that its field had.
 func (u *update) sums() bool {
 	return slices.ContainsFunc(u.list, resolved.isSum)
 }

@@ -151,7 +151,7 @@ func (e *core) ownUpdate(err error, from *basis, u *update) (row reflect.Value, 
 			if want, err = r.field.home.kept(c.after); err != nil {
 				return row, false
 			}
-		case r.verb != setVerb && r.verb != removeVerb:
+		case r.isSum():
 			if want, err = r.field.encode(r.field.of(c.after)); err != nil {
 				return row, false
 			}
