@@ -56,14 +56,15 @@ func SkipTwins(t *testing.T) {
 }
 
 // Twinned runs a negative twin of a workload, in a subtest, for a test that is made for n seeds, and has check look at the
-// result. Where -sim.seeds says too few for a share, it ends once the twin has shown all that it is there to show. See also [SkipTwins].
+// result. Unless -sim.seeds says more, it plays no more seeds than a share needs. Where that flag says too few for a share, it ends once
+// the twin has shown all that it is there to show. See also [SkipTwins].
 func Twinned(t *testing.T, name, twin string, n int, check func(*testing.T, Sum)) {
 	t.Helper()
 	t.Run(twin, func(t *testing.T) {
 		SkipTwins(t)
 		load, with, err := Workload(t, name).Twin(twin)
 		require.NoError(t, err)
-		check(t, Simulate(t, Seeds(n), load, with.Shows...))
+		check(t, Simulate(t, min(n, cmp.Or(*simSeeds, testkit.Enough)), load, with.Shows...))
 	})
 }
 
