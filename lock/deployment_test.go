@@ -136,8 +136,8 @@ func TestDeployment_AnotherTTLAttributeLosesRowsAndNoWrites(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		w.guardian = nil
 		day := 24 * time.Hour
-		old := w.other(table.Schema{}, 0, lock.Config{Retention: day})
-		c := w.other(table.Schema{Keys: keys.Scheme{TTL: "expires_at"}}, 0, lock.Config{Retention: day})
+		config := lock.Config{Retention: day, Lease: time.Hour} // with few renewals in two days
+		old, c := w.other(table.Schema{}, 0, config), w.other(table.Schema{Keys: keys.Scheme{TTL: "expires_at"}}, 0, config)
 		l, err := old.Acquire(ctx, lock.Name("x"))
 		require.NoError(t, err)
 		require.NoError(t, l.Release(ctx))
