@@ -246,7 +246,7 @@ func (s *schedule) end(ctx context.Context, l *Lease, r *run, err error) (over b
 	switch {
 	case freed != nil:
 		return false, freed
-	case l.committed.Load(), wait == backoff.Stop && !released: // it is recorded; in other cases the row tells
+	case l.committed.Load(), wait == backoff.Stop && !released && !errors.Is(cause, ErrLost): // it is recorded; in other cases the row tells
 		s.done = r.at
 	case wait != backoff.Stop:
 		return false, s.client.clk().Sleep(s.open, min(wait, s.until(s.begin(r.at)))) // not beyond the next start

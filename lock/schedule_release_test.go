@@ -262,3 +262,29 @@ func TestEvery_KnowsOfAReleaseBeforeTheLeaseEnds(t *testing.T) {
 		})
 	}
 }
+
+// A job releases the lock after its lease has ended. The interval is not recorded, and the same instance begins it again at once.
+func TestEvery_KnowsOfAReleaseAfterTheLeaseEnds(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, quiet)
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		var starts []time.Time
+		require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Hour, func(inside context.Context, l *lock.Lease, at time.Time) error {
+			if starts = append(starts, at); len(starts) == 1 {
+				way.cut(hung)
+				<-inside.Done()
+				way.cut(open)
+				assert.ErrorIs(t, context.Cause(inside), lock.ErrExpired)
+				assert.NoError(t, l.Release(ctx))
+			}
+			return nil
+		}), context.DeadlineExceeded)
+		require.Len(t, starts, 2)
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Equal(t, starts[0], starts[1])
+		assert.Equal(t, starts[0], r.LastRun())
+	})
+}
