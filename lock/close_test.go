@@ -92,6 +92,25 @@ func TestClose_WithEndedContextReleases(t *testing.T) {
 	})
 }
 
+// A function of Do closes the client with its own context, which ends when Close releases the lease of Do.
+func TestClose_WithTheContextOfALease(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(quiet), w.client(quiet)
+		held := names(40)
+		for _, target := range held {
+			_, err := c.Acquire(ctx, target)
+			require.NoError(t, err)
+		}
+		w.latency(5 * time.Millisecond)
+		session := lock.SessionID(c)
+		require.NoError(t, c.Do(ctx, lock.Name("report"), func(inside context.Context, _ *lock.Lease) error { return c.Close(inside) }))
+		w.free(ctx, append(held, lock.Name("report")))
+		left, err := other.Sessions(ctx, session)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	})
+}
+
 // When Close has returned, nothing is held that the client was about to acquire.
 func TestClose_WithdrawsAcquiresUnderWay(t *testing.T) {
 	for _, after := range []bool{false, true} {
