@@ -74,8 +74,8 @@ type Config struct {
 	AtRisk float64
 
 	// OnAtRisk is called with true when the part AtRisk of the session's lease is left and no renewal has succeeded. It
-	// is called with false after the next renewal. It runs in the client's own goroutine and must not block. Defaults
-	// to nil.
+	// is called with false after the next renewal; if the session ends before that, when the client opens the next one. It
+	// runs in the client's own goroutine, or in a call that opens a session, and must not block. Defaults to nil.
 	OnAtRisk func(atRisk bool)
 
 	// Backoff sets the times between a waiter's looks at the lock's row, which are limited to between 10 ms and a quarter
