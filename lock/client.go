@@ -178,10 +178,10 @@ func (c *Client) checkRegion(ctx context.Context) error {
 // session is renewed until the last lock is released. An error in one release does not stop the others, unless DynamoDB
 // answers none of them. After an error, Close can be called again: it releases the locks that are left.
 //
-// Close returns when ctx ends. If ctx has ended before the call, Close takes up to 5 s; and up to 5 s more if ctx is that of
-// a lease, such as the one that [Client.Do] gives its function, which ends when Close releases the lease. Close does not try
-// to release a lock whose lease has ended: such a lock becomes free without it. It does not wait for the function OnLost of
-// [Config].
+// Close returns when ctx ends. If ctx has ended before the call, Close takes up to 5 s. The context of a lease, such as the
+// one that [Client.Do] gives its function, ends when Close releases the lease; Close then takes up to 10 s more. It does not
+// try to release a lock whose lease has ended: such a lock becomes free without it. It does not wait for the function OnLost
+// of [Config].
 //
 // Cost: one conditional write for each lock that is held, and one for the session.
 func (c *Client) Close(ctx context.Context) error {
