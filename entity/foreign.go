@@ -40,11 +40,11 @@ func defines(t *table.Table, typ string) bool {
 	return ok
 }
 
-// definedTypes returns the types of the table's entities in order, without the module's own, at most what one condition can hold.
+// definedTypes returns the types of the table's entities in order, at least one and at most what one condition can hold.
 func definedTypes(t *table.Table) (list []any) {
 	registered := t.Inside(inside.Key{}).Registered()
 	for _, name := range slices.Sorted(maps.Keys(registered)) {
-		if _, ok := registered[name].(definition); ok && !toolkit.Has(name) && len(list) < maxValues {
+		if _, ok := registered[name].(definition); ok && len(list) < maxValues {
 			list = append(list, name)
 		}
 	}

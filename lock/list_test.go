@@ -217,6 +217,20 @@ func TestRecords_HavePayloads(t *testing.T) {
 	})
 }
 
+// A table can have locks alone, so that no type is defined but those of this module.
+func TestRecords_AreScanned(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		l, err := p.client.Acquire(ctx, lock.Beside(keys.NewKey("T#1", "1")))
+		require.NoError(p, err)
+		var found []string
+		for r, err := range p.client.Records().Scan(ownHand(ctx)) {
+			require.NoError(p, err)
+			found = append(found, r.Partition)
+		}
+		assert.Equal(p, []string{l.Key().PK}, found)
+	})
+}
+
 // Locks beside an application's rows are listed without reading these rows.
 func TestList_ReadsLocksAlone(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
