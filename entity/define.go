@@ -318,8 +318,12 @@ func (c *compiler) keys() {
 	case toolkit.Has(typ) && !toolkit.Claimed(c.table.Inside(inside.Key{}), typ):
 		c.problem("Type %q: names that begin with %q are the toolkit's own", typ, toolkit.Prefix)
 	}
-	if !utf8.ValidString(c.spec.AttributePrefix) {
-		c.problem("AttributePrefix: not valid UTF-8")
+	for _, text := range [...]struct{ where, text string }{
+		{"Type", typ}, {"AttributePrefix", c.spec.AttributePrefix}, {"Schema", c.spec.Schema},
+	} {
+		if !utf8.ValidString(text.text) {
+			c.problem("%s: not valid UTF-8", text.where)
+		}
 	}
 	s := c.plan.scheme
 	c.plan.pk = c.key("PK", s.PK, c.spec.PK, s.PKTemplate)

@@ -114,6 +114,8 @@ func TestDefine_RefusesWhatCannotBe(t *testing.T) {
 		want   string
 	}{
 		"a long type":          {func(s *entity.Spec[row]) { s.Type = strings.Repeat("x", 256) }, "longer than 255"},
+		"a type of bytes":      {func(s *entity.Spec[row]) { s.Type = "\xff" }, "Type: not valid UTF-8"},
+		"a schema of bytes":    {func(s *entity.Spec[row]) { s.Schema = "\xff" }, "Schema: not valid UTF-8"},
 		"no PK":                {func(s *entity.Spec[row]) { s.PK = "" }, "PK:"},
 		"no SK":                {func(s *entity.Spec[row]) { s.SK = "" }, "SK:"},
 		"a special in the key": {func(s *entity.Spec[row]) { s.SK, s.Created = "ROW#{a:time}", "a" }, "part of the key"},
