@@ -3,6 +3,7 @@ package entity
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -10,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cockroachdb/apd/v3"
 
+	"github.com/mortise-go/mortise/entity/internal/codec"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -148,14 +150,17 @@ func (f *field) text(v any) (string, error) {
 	if !rv.IsValid() {
 		return "", fmt.Errorf("%w: %q is nil", ErrInvalid, f.goName)
 	}
+	var av types.AttributeValue
 	c, err := f.convert(rv.Interface())
-	if err != nil {
-		return "", err
+	switch {
+	case err == nil:
+		if at, ok := timeIn(c); ok && f.seconds != nil && at.Nanosecond() != 0 {
+			return "", fmt.Errorf("%w: %q: %w: kept in whole seconds", ErrInvalid, f.goName, keys.ErrPrecision)
+		}
+		av, err = f.encode(c)
+	case rv.Kind() == reflect.String && makesText(pointee(f.typ)) && !codec.MakesAttribute(pointee(f.typ)):
+		av, err = f.natural.fit(&types.AttributeValueMemberS{Value: rv.String()}) // the text in the key, as for a template
 	}
-	if at, ok := timeIn(c); ok && f.seconds != nil && at.Nanosecond() != 0 {
-		return "", fmt.Errorf("%w: %q: %w: kept in whole seconds", ErrInvalid, f.goName, keys.ErrPrecision)
-	}
-	av, err := f.encode(c)
 	if err != nil {
 		return "", err
 	}
@@ -170,8 +175,13 @@ func (f *field) text(v any) (string, error) {
 
 // edge is text for a bound of a range. A time stored as text has a varying number of digits, so that texts within one second
 // do not sort by time. A bound of whole seconds without the final "Z" works: it sorts before all texts of that second.
+//
+// A bound can be the zero value, although a row with that value may not be in the index.
 func (f *field) edge(v any) (string, error) {
-	if at, ok := timeIn(reflect.ValueOf(v)); ok && f.seconds == nil && pointee(f.typ) == timeType {
+	rv := pointed(reflect.ValueOf(v))
+	at, isTime := timeIn(rv)
+	switch isTime = isTime && pointee(f.typ) == timeType; {
+	case isTime && f.seconds == nil:
 		switch at = at.UTC(); {
 		case at.Nanosecond() != 0:
 			return "", fmt.Errorf("%w: a bound of %q: %w: it is text, which sorts by whole seconds", ErrInvalid, f.goName, keys.ErrPrecision)
@@ -179,6 +189,10 @@ func (f *field) edge(v any) (string, error) {
 			return "", fmt.Errorf("%w: a bound of %q: %w", ErrInvalid, f.goName, keys.ErrRange)
 		}
 		return at.Format("2006-01-02T15:04:05"), nil
+	case isTime && at.IsZero():
+		return strconv.FormatInt(at.Unix(), 10), nil
+	case f.natural != nil && f.natural.kind == table.Number && !f.own && rv.IsValid() && rv.IsZero() && sameClass(rv.Kind(), pointee(f.typ).Kind()):
+		return "0", nil
 	}
 	return f.text(v)
 }

@@ -1,6 +1,7 @@
 package entity_test
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -233,6 +234,74 @@ func TestNatural_RangesOfSortKeys(t *testing.T) {
 		page, err = guests.Page(ctx, keys.Values{"group": "g", "rank": 10}, entity.On("by-rank"), entity.After(page.Next))
 		require.NoError(t, err)
 		assert.ElementsMatch(t, []string{"e", "f"}, append(ids(page.Items), first))
+	})
+}
+
+// Bounds and values mean the same as in a key that is made by a template.
+func TestNatural_QueriesTakeWhatTemplatesTake(t *testing.T) {
+	type login struct {
+		ID    string     `dynamo:"id"`
+		Group string     `dynamo:"group"`
+		Rank  int        `dynamo:"rank,omitempty"` // a row of rank 0 is not in the index
+		Seen  time.Time  `dynamo:"seen,unixtime"`
+		From  netip.Addr `dynamo:"left"` // a struct that makes its text
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f, _ := newGuests(t, e)
+		logins := define(t, f.Table, entity.Spec[login]{
+			Type: "Login", PK: "LOGIN#{id}", SK: "LOGIN",
+			Indexes: []entity.Index[login]{{Name: "by-rank"}, {Name: "by-seen"}, {Name: "by-left"}},
+		})
+		for i, rank := range []int{-1, 0, 1} {
+			_, err := logins.Create(t.Context(), login{
+				ID: string(rune('a' + i)), Group: "g", Rank: rank, Seen: time.Unix(int64(i), 0), From: netip.MustParseAddr("10.0.0.1"),
+			})
+			require.NoError(t, err)
+		}
+		at, zero := time.Time{}, 0
+		for name, c := range map[string]struct {
+			index   string
+			address any
+			opt     entity.ReadOption
+			want    string
+		}{
+			"from 0":              {"by-rank", nil, entity.From("rank", 0), "c"},
+			"from 0 by a pointer": {"by-rank", nil, entity.From("rank", &zero), "c"},
+			"from 0 as a float":   {"by-rank", nil, entity.From("rank", 0.0), "c"},
+			"until 0":             {"by-rank", nil, entity.Until("rank", uint8(0)), "a"},
+			"from the zero time":  {"by-seen", nil, entity.From("seen", at), "abc"},
+			"until the zero time": {"by-seen", nil, entity.Until("seen", &at), ""},
+			"a text":              {"by-left", "10.0.0.1", nil, "abc"},
+			"another text":        {"by-left", "10.0.0.2", nil, ""},
+			"a value":             {"by-left", netip.MustParseAddr("10.0.0.1"), nil, "abc"},
+			"from a text":         {"by-left", nil, entity.From("from", "10.0.0.1"), "abc"},
+			"until a text":        {"by-left", nil, entity.Until("from", "10.0.0.1"), ""},
+			"from a longer text":  {"by-left", nil, entity.From("from", "10.0.0.10"), ""},
+		} {
+			match, opts := keys.Values{"group": "g"}, []entity.ReadOption{entity.On(c.index)}
+			if c.address != nil {
+				match["from"] = c.address
+			} else {
+				opts = append(opts, c.opt)
+			}
+			found := collect(t, logins.Query(t.Context(), match, opts...))
+			got := make([]string, len(found))
+			for i := range found {
+				got[i] = found[i].ID
+			}
+			slices.Sort(got)
+			assert.Equal(t, c.want, strings.Join(got, ""), name)
+		}
+		f.faults.Script()
+		for _, refused := range []string{"", "10\xff", strings.Repeat("1", 2000)} {
+			for _, err := range logins.Query(t.Context(), keys.Values{"group": "g", "from": refused}, entity.On("by-left")) {
+				require.ErrorIs(t, err, entity.ErrInvalid)
+			}
+		}
+		for _, err := range logins.Query(t.Context(), keys.Values{"group": "g", "rank": 0}, entity.On("by-rank")) {
+			require.ErrorIs(t, err, entity.ErrInvalid, "no row has it")
+		}
+		assert.Empty(t, f.faults.Sent())
 	})
 }
 
