@@ -84,6 +84,9 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 
 // reason returns the text of a cause that quotes nothing of the row, or "".
 func reason(err error) string {
+	if err == ErrNewer { //nolint:errorlint // an upgrade may wrap it in a text that quotes the row
+		return err.Error()
+	}
 	var misfit misfitError
 	if !errors.As(err, &misfit) {
 		return ""

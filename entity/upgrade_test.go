@@ -281,6 +281,7 @@ func TestUpgrade_RowsOfANewerSchemaAreNeverTouched(t *testing.T) {
 					"deleteOp": f.Write(ctx, articles.DeleteOp(a)),
 				} {
 					require.ErrorIs(t, err, entity.ErrNewer, "%s of %s", name, spec.Type)
+					require.ErrorContains(t, err, entity.ErrNewer.Error(), name) // by which docs/troubleshooting.md finds the remedy
 				}
 				_, err := articles.Create(ctx, a)
 				require.ErrorIs(t, err, entity.ErrExists)
