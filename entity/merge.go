@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -98,7 +99,7 @@ func (m *merge) fill(ctx context.Context) error {
 
 // readAll is separate from fill to save allocations: fill runs for every row, but seldom reads several parts.
 func readAll(ctx context.Context, t *table.Table, parts []*part) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := errgroup.WithContext(nilctx.Checked(ctx, ErrInvalid))
 	group.SetLimit(parallel)
 	for _, p := range parts {
 		group.Go(func() error { return p.read(ctx, t) })

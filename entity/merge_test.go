@@ -2,6 +2,7 @@ package entity_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -214,6 +215,19 @@ func TestMerge_RequestsOfAShardedQuery(t *testing.T) {
 			n++
 		}
 		assert.Equal(t, 1, n, "a shard that cannot be read is not left out")
+	})
+}
+
+func TestMerge_RefusesANilContext(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		signals := define(t, f.Table, signalSpec)
+		f.faults.Script()
+		var none context.Context
+		_, err := signals.Page(none, keys.Values{"day": "mon"})
+		require.ErrorIs(t, err, entity.ErrInvalid)
+		assert.ErrorContains(t, err, "nil context")
+		assert.Empty(t, f.faults.Sent())
 	})
 }
 
