@@ -119,8 +119,8 @@ func Limit(n int) ReadOption {
 }
 
 // PageSize sets the number of rows that one request examines, at least 1. It is not the number of rows of an
-// [Entity.Page]: that is [Limit]. Defaults to as many as 1 MB holds. With [Limit] and without a filter, the first request
-// examines no more than Limit needs, and each further one twice as many as the one before, since some were left out.
+// [Entity.Page]: that is [Limit]. Defaults to as many as 1 MB holds. In a query with [Limit] and without a filter, the first
+// request examines no more than Limit needs, and each further one twice as many as the one before, since some were left out.
 func PageSize(n int) ReadOption {
 	return func(r *reading) error {
 		r.given |= optPageSize
@@ -133,7 +133,8 @@ func PageSize(n int) ReadOption {
 }
 
 // Filter drops rows for which cond does not hold, after they were read and paid for. If several filters are given, all
-// of them have to hold. An attribute that the index does not project is refused with [ErrInvalid].
+// of them have to hold. An attribute that the index does not project is refused with [ErrInvalid]. DynamoDB compares a row
+// as it is stored, before [Spec.Upgrades].
 func Filter(cond table.Cond) ReadOption {
 	return func(r *reading) error {
 		r.given |= optFilter

@@ -68,7 +68,8 @@ type Spec[T any] struct {
 	//
 	// A function gets a copy of the row, which it may change and return. It must return the same for the same row. It
 	// must not change keys, unique values, type, version, TTL and the attributes that Match names, nor give a row a unique
-	// value that it did not have. Indexes contain a row under its old keys until it is written.
+	// value that it did not have. Indexes contain a row under its old keys until it is written. A row of an index that does not
+	// project all attributes lacks the others when a function gets it, too.
 	Upgrades []func(table.Item) (table.Item, error)
 
 	// Schema names the attribute of the schema number. Set it without Upgrades to refuse rows of later schemas.
