@@ -396,6 +396,37 @@ func TestIndex_HasWhatItProjects(t *testing.T) {
 	})
 }
 
+// The filter of a scan sees an index's items as they are in the index. DynamoDB Local shows it the whole items of the table.
+func TestIndex_ScanFiltersByWhatItProjects(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", document{"gpk": "g", "lsk": "l", "inc": 1, "x": 2})
+		for _, index := range []string{"keys", "lsi"} {
+			for filter, want := range map[string]struct{ service, local int32 }{
+				"attribute_exists(x)":                           {0, 1},
+				"attribute_not_exists(x)":                       {1, 0},
+				"attribute_exists(x) AND attribute_exists(gpk)": {0, 1},
+				"attribute_exists(pk)":                          {1, 1},
+			} {
+				out, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, IndexName: &index, FilterExpression: &filter})
+				require.NoError(tb, err)
+				assert.EqualValues(tb, 1, out.ScannedCount)
+				if tb.local() {
+					want.service = want.local
+				}
+				assert.Equal(tb, want.service, out.Count, "%s: %s", index, filter)
+			}
+			in := &dynamodb.ScanInput{TableName: tb.name, IndexName: &index, ScanFilter: map[string]types.Condition{"x": {ComparisonOperator: types.ComparisonOperatorNotNull}}}
+			out, err := tb.Scan(tb.ctx(), in)
+			require.NoError(tb, err)
+			assert.Equal(tb, tb.local(), out.Count == 1, "%s: ScanFilter", index)
+		}
+		// All attributes of a local index come from the table, so its filter sees them.
+		out, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, IndexName: ptr("lsi"), Select: types.SelectAllAttributes, FilterExpression: ptr("attribute_exists(x)")})
+		require.NoError(tb, err)
+		same(tb, keyed("a", document{"gpk": "g", "lsk": "l", "inc": 1, "x": 2}), out.Items[0])
+	})
+}
+
 func TestIndex_PagesCarryBothKeys(t *testing.T) {
 	onTable(t, func(tb table) {
 		for i := range 3 {
