@@ -42,6 +42,14 @@ func TestCreateTable_RefusesBadRequests(t *testing.T) {
 			"a definition too many beside an index", request + `"AttributeDefinitions":[` + ab + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, all) + `]`,
 			invalidParameter + "Some AttributeDefinitions are not used. AttributeDefinitions: [a, b], keys used: [a]", "",
 		},
+		{
+			// DynamoDB Local counts a key attribute once for the local indexes and once for the global ones, and so misses the one too many.
+			"a definition too many beside a local and a global index of one attribute",
+			request + `"AttributeDefinitions":[` + ab + `,{"AttributeName":"c","AttributeType":"S"},{"AttributeName":"d","AttributeType":"S"}],` + onAB +
+				`,"LocalSecondaryIndexes":[` + index("one", `"KeySchema":[`+hashA+`,{"AttributeName":"c","KeyType":"RANGE"}]`, all) +
+				`],"GlobalSecondaryIndexes":[` + index("two", `"KeySchema":[{"AttributeName":"c","KeyType":"HASH"}]`, all) + `]`,
+			invalidParameter + "Some AttributeDefinitions are not used. AttributeDefinitions: [a, b, c, d], keys used: [a, b, c]", "-",
+		},
 		{"a local index without a sort key of the table", request + `"AttributeDefinitions":[` + ab + `],` + onA + `,"LocalSecondaryIndexes":[` + index("one", onAB, all) + `]`, invalidParameter + "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex", ""},
 		{"a local index without a sort key", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[` + index("one", onA, all) + `]`, invalidParameter + "Index KeySchema does not have a range key for index: one", ""},
 		{"a local index without a sort key and a projection type", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[` + index("one", onA, `"Projection":{}`) + `]`, invalidParameter + "Index KeySchema does not have a range key for index: one", "Indexes must have a projection specified"},
