@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -24,6 +25,7 @@ type builder struct {
 	names  map[string]string // from placeholder to attribute name, for the request
 	holder map[string]string // from attribute name to placeholder
 	values Item
+	last   types.AttributeValue // that was written last; nil for a parameter of a prepared operation
 	err    error
 
 	prepared *prepared // set while an operation is prepared: it records the values and parameters
@@ -164,14 +166,19 @@ func (b *builder) value(v any) {
 			return
 		}
 	}
+	b.last = av
+	if b.prepared != nil {
+		if i := slices.IndexFunc(b.prepared.values, func(p preparedValue) bool { return p.param == at && p.value == av }); i >= 0 {
+			b.text(b.prepared.values[i].holder)
+			return
+		}
+		b.prepared.values = append(b.prepared.values, preparedValue{holder: holder, value: av, param: at})
+		b.prepared.params = max(b.prepared.params, at+1)
+	}
 	if b.values == nil {
 		b.values = make(Item, 8)
 	}
 	b.values[holder] = av
-	if b.prepared != nil {
-		b.prepared.values = append(b.prepared.values, preparedValue{holder: holder, value: av, param: at})
-		b.prepared.params = max(b.prepared.params, at+1)
-	}
 	b.text(holder)
 }
 

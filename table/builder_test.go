@@ -12,6 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/mortise-go/mortise/internal/inside"
+	"github.com/mortise-go/mortise/keys"
 )
 
 func expression(c Cond, changes ...Change) (cond, update string, b builder) {
@@ -232,4 +235,20 @@ func TestEncode_ATimeWithAnOffsetInSecondsIsThatMoment(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, &types.AttributeValueMemberS{Value: "1890-02-03T03:45:34.000000007Z"}, av)
 	}
+}
+
+func TestPrepare_SendsAParameterAndAnAttributeValueOnce(t *testing.T) {
+	a, b, first := Attr("a"), Attr("b"), Value(inside.Param(0))
+	same := &types.AttributeValueMemberS{Value: "x"}
+	on, err := prepare(Update(keys.Key{}, b.Set(same), Attr("c").Set("x"), Attr("n").Add(first)).If(a.Less(first), b.Equal(same)))
+	require.NoError(t, err)
+	op := on(keys.NewKey("pk", "sk"), 5)
+	e, err := op.expressions()
+	require.NoError(t, err)
+	assert.Equal(t, "#0 < :0 AND #1 = :1", aws.ToString(e.condition))
+	assert.Equal(t, "SET #1 = :1, #2 = :2 ADD #3 :0", aws.ToString(e.update))
+	assert.Equal(t, Item{":0": &types.AttributeValueMemberN{Value: "5"}, ":1": same, ":2": same}, e.values)
+
+	_, err = prepare(Update(keys.Key{}, Attr("n").Add(same)).If(b.Equal(same)))
+	require.ErrorIs(t, err, ErrInvalid, "Add of the value of an earlier placeholder")
 }

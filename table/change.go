@@ -94,7 +94,7 @@ func (b *builder) operandOf(verb changeVerb) {
 	if b.err != nil {
 		return
 	}
-	switch b.values[holderFor(&valueHolders, ':', len(b.values)-1)].(type) {
+	switch b.last.(type) {
 	case nil: // a parameter of a prepared operation, whose value is not known yet
 	case *types.AttributeValueMemberSS, *types.AttributeValueMemberNS, *types.AttributeValueMemberBS:
 	case *types.AttributeValueMemberN:

@@ -16,8 +16,8 @@ type prepared struct {
 	condition *string
 	update    *string
 	names     map[string]string // shared by all requests and never modified
-	values    []preparedValue
-	params    int // number of parameters
+	values    []preparedValue   // each parameter, and each AttributeValue, once
+	params    int               // number of parameters
 }
 
 // preparedValue is the value of a placeholder: a constant, or the value of a parameter.
