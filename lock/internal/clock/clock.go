@@ -126,9 +126,9 @@ var first = time.UnixMilli(1)
 // tell any more (see Server), it is the later of Told and the wall clock, so that no row is deleted days too early. A wall clock before
 // 1970 counts as the first millisecond of 1970.
 func (c Clock) Stamp() time.Time {
-	_, latest, ok := c.Server()
+	earliest, latest, ok := c.Server()
 	wall := c.wall()
-	if behind, _ := c.Behind(); ok && behind != 0 {
+	if ok && (wall.Before(earliest) || wall.After(latest)) {
 		return latest
 	}
 	if told, known := c.Told(); known && !ok && told.After(wall) {
