@@ -65,6 +65,7 @@ type acquisition struct {
 	entries []*entry
 	began   time.Time     // monotonic
 	place   *place        // the process's place in the line; nil if the call does not have it (any more)
+	heir    *waiter       // of a ticket that a pass puts into the line: who gets it; nil for any other
 	wake    chan struct{} // capacity 1: a look has come, or a ticket was removed by force
 
 	taken   bool             // the entries have tickets, and this call answers for them
@@ -132,16 +133,11 @@ func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, h
 func (a *acquisition) queued() bool { return len(a.entries) == 1 && a.permits == 0 && !a.shared }
 
 type (
-	place  = waitqueue.Place[*acquisition, grant]
-	waiter = waitqueue.Waiter[*acquisition, grant]
-	turnOf = waitqueue.Turn[*acquisition, grant]
+	// The process's place in the line is handed over together with a ticket: that of a pass, or of a call that gave up.
+	place  = waitqueue.Place[*acquisition, *acquisition]
+	waiter = waitqueue.Waiter[*acquisition, *acquisition]
+	turnOf = waitqueue.Turn[*acquisition, *acquisition]
 )
-
-// grant is what is handed over together with the process's place in the line: the lease of a pass, or the ticket of a call that gave up.
-type grant struct {
-	lease *Lease
-	left  *acquisition
-}
 
 // wait queues behind the goroutines of this process that want the same lock, then waits in the line.
 func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
@@ -173,7 +169,7 @@ func (a *acquisition) try(ctx context.Context) ([]*Lease, error) {
 	return a.tryLine(ctx)
 }
 
-// inTurn begins the lease that was handed over with the turn. If there is none, or it was lost, it runs how with the process's place.
+// inTurn runs how with the process's place, and with the ticket that was handed over with the turn, if any.
 func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(context.Context) ([]*Lease, error)) (list []*Lease, err error) {
 	a.place = t.Place
 	defer func() { // also runs if a Logger panics
@@ -186,14 +182,8 @@ func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(context.Con
 			a.place.Over()
 		}
 	}()
-	if t.Grant.left != nil {
-		a.inherit(t.Grant.left)
-	}
-	if t.Grant.lease != nil {
-		list, err = a.begin(ctx, true, t.Grant.lease)
-		if err == nil || ctx.Err() == nil && !errors.Is(err, ErrLost) {
-			return list, err
-		} // otherwise it was lost while it was handed over, since its session ended; this process keeps its place
+	if t.Grant != nil {
+		a.inherit(t.Grant)
 	}
 	if ctx.Err() != nil {
 		return nil, a.gaveUp(ctx)
@@ -276,28 +266,21 @@ func (a *acquisition) take(ctx context.Context) error {
 	return nil
 }
 
-// granted is called when all entries hold. It makes a lease of each, and begins it.
-func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
+// granted is called when all entries hold. It makes a lease of each, and begins it. If one of them cannot begin, all are given back.
+func (a *acquisition) granted(ctx context.Context) (_ []*Lease, err error) {
 	list := make([]*Lease, len(a.entries))
 	for i, e := range a.entries {
-		row := *e.row.Load()
-		list[i] = a.client.newLease(&a.request, e.target, e.key, row.Holding(row.Place(e.ticket.ID)), a.session, a.start, &row)
-		list[i].path, list[i].begun = e.path, e.begun
+		list[i] = a.newLease(e)
 		if i > 0 && a.session != nil {
 			a.session.Use() // the first lease takes over the use of the acquisition; each other lease needs one of its own
 		}
 	}
 	a.taken, a.session = false, nil
-	return a.begin(ctx, false, list...)
-}
-
-// begin begins leases, one that was handed over within the process, or new ones. If one of them cannot begin, all are given back.
-func (a *acquisition) begin(ctx context.Context, handed bool, list ...*Lease) (_ []*Lease, err error) {
 	begun := false
 	defer func() {
 		if !begun {
 			// With the place, the release passes the lock to the next goroutine of this process. A call that goes on needs the place itself.
-			if ctx.Err() != nil || handed && !errors.Is(err, ErrLost) {
+			if ctx.Err() != nil || !errors.Is(err, ErrLost) && !a.client.passes(err) {
 				list[0].keepPlace(a.place)
 				a.place = nil
 			}

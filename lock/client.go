@@ -31,7 +31,7 @@ type Client struct {
 
 	keeper   *session.Keeper // opens, renews and ends this process's session
 	others   *session.Others // what is known of other processes' sessions
-	queues   waitqueue.Queues[*acquisition, grant]
+	queues   waitqueue.Queues[*acquisition, *acquisition]
 	poller   *waitqueue.Poller // reads the rows that somebody waits for
 	sessions *sessions         // looks at other processes' sessions for those who wait, and asks them
 	tickets  tickets           // the tickets that this process answers for

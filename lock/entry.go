@@ -50,6 +50,7 @@ type standing struct {
 	malformed table.Item // the malformed row that the ticket was entered into; nil if there is none
 	since     time.Time  // monotonic: just before the ticket was taken
 	news      bool       // the row came from a write or a consistent read, and no look was asked for since
+	tenure    tenure     // that a pass has handed over with the ticket; zero for none
 }
 
 // watch is one look at an entry's row.

@@ -133,7 +133,7 @@ func commit(ctx context.Context, leases []*Lease, ops []table.Op) error {
 // commitOnce sends the transaction of a commit. again means that the caller has to call it again: tickets have entered or left the line,
 // so that the lock has to be given up by another operation.
 func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again bool, err error) {
-	var to *target
+	var to *acquisition
 	if l := leases[0]; len(leases) == 1 && l.turn.data.Given { // a transaction returns no row: to pass, the payload has to be known
 		to = l.next()
 	}
@@ -237,13 +237,13 @@ func (l *Lease) gone(ctx context.Context, row *lockrow.Row) error {
 }
 
 // passedRow works out the row of a lock after a transaction has passed the lock on, since a transaction returns no row.
-func passedRow(l *Lease, to *target) lockrow.Row {
+func passedRow(l *Lease, to *acquisition) lockrow.Row {
 	row := *l.turn.row
 	row.Fence++
-	row.Line = append([]lockrow.Ticket{to.ticket}, row.Line[min(1, len(row.Line)):]...)
+	row.Line = append([]lockrow.Ticket{to.entries[0].ticket}, row.Line[min(1, len(row.Line)):]...)
 	row.Data = l.turn.data.Value // which is known
-	if d := to.waiter.Request.data; d.Given {
-		row.Data = d.Value
+	if to.data.Given {
+		row.Data = to.data.Value
 	}
 	return row
 }

@@ -38,12 +38,12 @@ type Lease struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	path    string
-	begun   bool         // the payload (WithData) and the start of the run (Every) are written: writeFirst has nothing to do
 	row     *lockrow.Row // the row when the lease began, with this holder's payload; never changed
 
 	turn      turn
 	status    status
 	committed atomic.Bool // a commit is known to have been applied
+	begun     bool        // the payload (WithData) and the start of the run (Every) are written: writeFirst has nothing to do
 }
 
 // turn lets the writes and the release of a lease run one at a time, since two transactions on one row conflict.
@@ -51,16 +51,21 @@ type Lease struct {
 type turn struct {
 	slot chan struct{} // of capacity 1; full while the turn is taken
 
+	tenure
 	row     *lockrow.Row // the row as it was seen last; never changed in place
 	data    lockrow.Data // the payload in the row; Given is false while the payload is not known
-	since   time.Time    // monotonic: when this process became first; a pass keeps it
-	began   int64        // the same moment for other processes, in epoch milliseconds
 	writes  int64        // number of the last guarded write; it continues the count of earlier holders
 	edits   int64        // the same for SetData
-	blind   bool         // the line may have tickets that row lacks: the lock was passed on by a transaction, which returns no row
 	inDoubt bool         // a release or a commit may have been applied without an answer
 	exit    lockrow.Exit // what the last release or commit assumed about the row
-	target  *target      // of a pass that is under way or in doubt; nil for none
+	target  *acquisition // the ticket of a pass that is under way or in doubt; nil for none
+}
+
+// tenure is what a pass keeps.
+type tenure struct {
+	since time.Time // monotonic: when this process became first
+	began int64     // the same moment for other processes, in epoch milliseconds
+	blind bool      // the line may have tickets that turn.row lacks: the lock was passed on by a transaction, which returns no row
 }
 
 func (t *turn) take(ctx context.Context) error {
@@ -84,15 +89,17 @@ func (t *turn) saw(row *lockrow.Row) { t.row, t.blind = row, false }
 // taken reports whether a write, or the release, is under way.
 func (t *turn) taken() bool { return len(t.slot) > 0 }
 
-// newLease makes the lease of a ticket that holds. A Fixed lease and MaxHold count from start: before the request, or after a wait, when the
-// client noticed that it holds. row shows that the ticket holds. The lease keeps it, and puts its own payload into it.
-func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
-	now := c.clk().Now()
-	own := *r // a copy: r points into an acquisition, which would stay in memory as long as the lease
+// newLease makes the lease of a ticket that holds, by the row as last seen. A Fixed lease and MaxHold count from start: before the request, or
+// after a wait, when the client noticed that it holds. The lease keeps a copy of the row, and puts its own payload into it.
+func (a *acquisition) newLease(e *entry) *Lease {
+	c, row, s := a.client, *e.row.Load(), a.session
+	r := a.request // a copy: an acquisition would stay in memory as long as the lease
 	l := &Lease{
-		client: c, request: &own, target: t, key: key, holding: h, session: s, row: row,
+		client: c, request: &r, target: e.target, key: e.key, holding: row.Holding(row.Place(e.ticket.ID)), session: s, row: &row,
+		path: e.path, begun: e.begun,
 		turn: turn{
-			slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now(),
+			slot: make(chan struct{}, 1), tenure: cmp.Or(e.tenure, tenure{since: c.clk().Now(), began: c.now()}),
+			row: &row, data: lockrow.Data{Given: true, Value: row.Data},
 			writes: row.Writes, edits: row.Edits,
 		},
 		status: status{known: known{kept: c.clk().Instant()}},
@@ -106,13 +113,13 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 	if s != nil {
 		l.term = s.Term
 	} else {
-		l.term = c.terms.Begin(start, c.config.own(r.fixed), clock.Watch{
+		l.term = c.terms.Begin(a.start, c.config.own(r.fixed), clock.Watch{
 			Tell: func(error) { l.cancel(ErrExpired) }, // before any End: all contexts end before anything is logged, which may be slow
 			End:  l.termEnded,
 		})
 	}
 	if r.maxHold > 0 {
-		l.status.limit = c.terms.Begin(start, r.maxHold, clock.Watch{End: func(cause error) {
+		l.status.limit = c.terms.Begin(a.start, r.maxHold, clock.Watch{End: func(cause error) {
 			if errors.Is(cause, clock.ErrEnded) {
 				l.on(lease.Overstay, ErrMaxHold)
 			}

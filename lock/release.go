@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lease"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
-	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 	"github.com/mortise-go/mortise/table"
 )
@@ -108,56 +106,45 @@ func (l *Lease) change(commit bool) lockrow.Change {
 // othersWait reports whether other tickets were in the line when it was seen last, or may have come since (blind).
 func (l *Lease) othersWait() bool { return l.turn.blind || len(l.turn.row.Line) > 1 }
 
-// target is the ticket to which a pass gives the lock. It belongs to the next goroutine of this process.
-type target struct {
-	ticket  lockrow.Ticket
-	start   clock.Instant // before the ticket was made; a Fixed lease and MaxHold count from it
-	session *session.Session
-	waiter  *waiter
-}
-
-// answer claims the ticket while it is not known whether the pass was applied. Other messages stay unanswered, and come again.
-func (*target) answer(_ context.Context, q session.Question) bool { return q.Kind == session.Claim }
-
 // next makes a ticket for the goroutine of this process that gets the lock next. nil means that the lock is released instead of passed,
 // as always while an earlier pass or release is in doubt. The turn is taken.
-func (l *Lease) next() *target {
+func (l *Lease) next() *acquisition {
 	c, p := l.client, l.status.get().place
 	if l.turn.target != nil || l.turn.inDoubt || l.holding.Fence >= lockrow.MaxFence || c.closing.Err() != nil ||
 		p == nil || c.config.Handoffs < 0 || l.termCause() != nil || !p.MayPass(c.config.Handoffs, l.othersWait()) {
 		return nil
 	}
-	to := &target{waiter: p.First(), start: c.clk().Instant()}
-	if to.waiter == nil {
+	w := p.First()
+	if w == nil {
 		return nil
 	}
-	if to.waiter.Request.fixed == 0 {
+	to := &acquisition{client: c, request: w.Request.request, heir: w, start: c.clk().Instant(), taken: true}
+	if to.fixed == 0 {
 		if to.session = c.keeper.UseCurrent(); to.session == nil {
 			return nil // no session is open: the goroutine opens one when its turn comes
 		}
 	}
-	if to.ticket = c.newTicket(&to.waiter.Request.request, to.session); to.session != nil {
-		to.ticket.At = l.turn.began
+	e := &entry{client: c, key: l.key, standing: standing{ticket: c.newTicket(&to.request, to.session), path: pathHandedOver, begun: to.run == nil}}
+	if e.row.Store(&unseen); to.session != nil {
+		e.ticket.At = l.turn.began
 	}
-	c.tickets.set(to.ticket.ID, to)
+	c.tickets.set(e.ticket.ID, e)
+	to.entries = []*entry{e}
 	l.turn.target = to
 	return to
 }
 
 // dropTarget forgets the target of a pass. If the pass was applied all the same, the target's ticket is a ghost from now on.
 func (l *Lease) dropTarget() {
-	if t := l.turn.target; t != nil {
-		l.client.tickets.drop(t.ticket.ID)
-		if t.session != nil {
-			t.session.Unuse()
-		}
+	if l.turn.target != nil {
+		l.turn.target.drop()
 	}
 	l.turn.target = nil
 }
 
 // give returns the operation that gives the lock up: a pass to a target, or a release if there is none.
 // A commit also records that the run of an interval has finished.
-func (l *Lease) give(to *target, commit bool) (table.Op, lockrow.Change) {
+func (l *Lease) give(to *acquisition, commit bool) (table.Op, lockrow.Change) {
 	change := l.change(commit)
 	if to == nil {
 		l.turn.exit = l.turn.row.Exit(l.holding, l.leftBefore())
@@ -168,7 +155,7 @@ func (l *Lease) give(to *target, commit bool) (table.Op, lockrow.Change) {
 	if change.Hold = 0; to.session != nil { // a Fixed lease counts from the pass, and its Since is now
 		change.Since = l.turn.began
 	}
-	return l.client.layout.rows.Pass(l.key, l.holding, to.ticket, change, to.waiter.Request.data), change
+	return l.client.layout.rows.Pass(l.key, l.holding, to.entries[0].ticket, change, to.data), change
 }
 
 // leftBefore guesses how many permits or readers before the ticket have left the line since the lease began: most of them came earlier, and
@@ -222,7 +209,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	return err
 }
 
-func (l *Lease) given(to *target) {
+func (l *Lease) given(to *acquisition) {
 	if to != nil {
 		l.passed(to)
 		return
@@ -231,34 +218,34 @@ func (l *Lease) given(to *target) {
 	l.on(lease.GivenUp, nil)
 }
 
-// passed hands the lock to the goroutine of the target, whose ticket is first now.
-func (l *Lease) passed(to *target) {
+// passed hands the ticket of a pass, which is first now, to its goroutine.
+func (l *Lease) passed(to *acquisition) {
 	l.turn.target = nil
-	w := to.waiter.Request
-	row := *l.turn.row
+	c, e, row := l.client, to.entries[0], *l.turn.row
 	row.Fence, row.Writes, row.Edits = l.holding.Fence+1, l.turn.writes, l.turn.edits
-	next := l.client.newLease(&w.request, l.target, l.key, lockrow.Holding{ID: to.ticket.ID, Fence: row.Fence}, to.session, to.start, &row)
-	next.path, next.begun = pathHandedOver, w.run == nil
-	next.turn.since, next.turn.began, next.turn.blind = l.turn.since, l.turn.began, l.turn.blind
+	e.row.Store(&row)
+	e.tenure = l.turn.tenure
 	l.status.mu.Lock()
 	p := l.status.place
-	l.status.place = nil // it goes to the next lease
+	l.status.place = nil // it goes with the ticket
 	l.status.mu.Unlock()
 	if p != nil {
 		p.Passed(l.othersWait())
 	}
 	l.on(lease.GivenUp, nil)
-	if p == nil || !p.Hand(to.waiter, grant{lease: next}) { // the place was given up, or the goroutine waits no more
-		next.keepPlace(p)
-		done := make(chan struct{})
-		back := func() {
-			defer close(done)
-			next.giveBack()
+	if p != nil && p.Hand(to.heir, to) {
+		return
+	} // otherwise the place was given up, or the goroutine waits no more
+	if to.place = p; to.bequeath(to) {
+		return
+	}
+	to.withdrawSoon(c.closing, func(f func()) {
+		if !c.tryRun(f) {
+			f()
 		}
-		if !l.client.tryRun(back) {
-			back()
-		}
-		l.client.moment(done)
+	})
+	if p != nil {
+		p.Over()
 	}
 }
 
@@ -266,7 +253,7 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 	row, to := l.turn.row, l.turn.target
 	passed := ""
 	if to != nil {
-		passed = to.ticket.ID
+		passed = to.entries[0].ticket.ID
 	}
 	switch row.Released(l.holding, inDoubt, passed) {
 	case lockrow.Held:

@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// claimant answers for a ticket of this process: a lease, an entry that waits, or the target of a pass.
+// claimant answers for a ticket of this process: a lease, or an entry that waits or gets the lock by a pass.
 type claimant interface {
 	// answer reports whether a question is answered. If not, the question comes again with the next renewal.
 	answer(ctx context.Context, q session.Question) bool

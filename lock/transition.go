@@ -97,10 +97,8 @@ func (l *Lease) letGo() {
 		to := l.turn.target
 		l.dropTarget()
 		l.turn.end()
-		if to != nil && to.session == nil { // a Fixed ticket does not show whose ghost it is: remove it now
-			c.withdraw(c.closing, nil, func(ctx context.Context) (done bool) {
-				return !again(c.remove(ctx, l.key, to.ticket.ID, nil, nil))
-			})
+		if to != nil && to.fixed > 0 { // a Fixed ticket does not show whose ghost it is: remove it now
+			to.withdraw(c.closing)
 		}
 	})
 }

@@ -26,12 +26,12 @@ var (
 func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 	for tries := 0; ; {
 		var err error
-		inherited := a.taken // from a call of this process that gave up
+		inherited := a.taken // from a call of this process that gave up, or by a pass
 		if !inherited {
 			err = a.enterAnyhow(ctx)
 		}
 		if err == nil {
-			err = a.stand(ctx, inherited)
+			err = a.stand(ctx, a.entries[0].stale.Load()) // the ticket of a call that gave up has been in the line for a while
 		}
 		if err == nil {
 			var list []*Lease
@@ -56,7 +56,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 			tries++
 		case errors.Is(err, errStopped):
 			return nil, cmp.Or(a.heldBy(), ErrHeld)
-		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && (a.fixed == 0 || !errors.Is(err, ErrExpired)):
+		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && (a.fixed == 0 || inherited || !errors.Is(err, ErrExpired)):
 			a.back = true
 		case (a.waited || a.behind) && a.client.passes(err): // an outage does not end a wait that has begun
 			a.back, wait = true, a.client.clk().Jitter(time.Second)

@@ -47,13 +47,7 @@ func (a *acquisition) leave(ctx context.Context) {
 	if ctx.Err() != nil && a.bequeath(gone) {
 		return
 	}
-	done := make(chan struct{})
-	c.work.Go(func() {
-		defer close(done)
-		defer gone.drop()
-		gone.withdraw(ctx)
-	})
-	c.moment(done)
+	gone.withdrawSoon(ctx, c.work.Go)
 }
 
 // bequeath hands the place of this process over to the next goroutine that waits for the lock, together with the ticket that left has.
@@ -61,11 +55,13 @@ func (a *acquisition) leave(ctx context.Context) {
 // to hold the lock, even if there is always another call. A Fixed ticket only fits a lease of the same length.
 func (a *acquisition) bequeath(left *acquisition) bool {
 	e := left.entries[0]
-	if a.place == nil || e.begun || e.row.Load().Place(e.ticket.ID) < 0 {
+	if a.place == nil || e.row.Load().Place(e.ticket.ID) < 0 {
 		return false
 	}
+	e.begun = false     // what was written with the ticket is not the next call's
+	e.stale.Store(true) // one that enters learns from the answer whether it is first; the next call reads the row
 	for to := a.place.First(); to != nil && to.Request.fixed == a.fixed; to = a.place.First() {
-		if a.place.Hand(to, grant{left: left}) {
+		if a.place.Hand(to, left) {
 			a.place = nil
 			return true
 		}
@@ -74,19 +70,25 @@ func (a *acquisition) bequeath(left *acquisition) bool {
 	return false
 }
 
-// inherit takes over the ticket of a call of this process that has given up.
+// inherit takes over a ticket: that of a pass, or of a call of this process that has given up.
 func (a *acquisition) inherit(left *acquisition) {
 	e, was := a.entries[0], left.entries[0]
 	a.session, a.start, a.taken, a.inDoubt = left.session, left.start, true, true
 	e.standing, e.sights, e.turn = was.standing, was.sights, was.turn
 	e.row.Store(was.row.Load())
 	a.client.tickets.set(e.ticket.ID, e)
-	e.stale.Store(true) // one that enters learns from the answer whether it is first; this one reads the row
+	e.stale.Store(was.stale.Load())
 }
 
-// moment waits until done is closed, but no longer than the time leaving.
-func (c *Client) moment(done <-chan struct{}) {
-	t := c.clk().NewTimer(leaving)
+// withdrawSoon removes the tickets in a goroutine, which start starts. It waits for that, but no longer than the time leaving.
+func (a *acquisition) withdrawSoon(ctx context.Context, start func(func())) {
+	done := make(chan struct{})
+	start(func() {
+		defer close(done)
+		defer a.drop()
+		a.withdraw(ctx)
+	})
+	t := a.client.clk().NewTimer(leaving)
 	defer t.Stop()
 	select {
 	case <-done:

@@ -109,7 +109,7 @@ func waiting() []Mutant {
 		{
 			Name: "taken-over-ticket-is-not-renewed", Part: Waiting, File: "lock/wait.go",
 			Breaks: "counts a Fixed lease from when the call before it took the ticket",
-			Old:    `err = a.stand(ctx, inherited)`,
+			Old:    `err = a.stand(ctx, a.entries[0].stale.Load())`,
 			New:    `err = a.stand(ctx, false)`,
 		},
 		{
