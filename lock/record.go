@@ -27,7 +27,7 @@ type Record struct {
 
 	Renewed int64 `dynamo:"renewed,omitempty"` // when a Fixed lease was renewed last, by this holder or an earlier one, in epoch milliseconds
 	Writes  int64 `dynamo:"writes,omitempty"`  // number of the last guarded write; each holder continues the count
-	Changed int64 `dynamo:"since,omitempty"`   // when the lock came to this process (a Fixed lease: to this holder), or became free, in epoch milliseconds
+	Changed int64 `dynamo:"since,omitempty"`   // when the lock came to this process, or became free, in epoch milliseconds
 	Hold    int64 `dynamo:"hold,omitempty"`    // how long a process holds the lock, smoothed, in milliseconds
 
 	Ran     int64 `dynamo:"ran,omitempty"`     // Every: start of the last interval whose run has finished or failed, in epoch milliseconds

@@ -150,11 +150,9 @@ func (l *Lease) give(to *acquisition, commit bool) (table.Op, lockrow.Change) {
 		l.turn.exit = l.turn.row.Exit(l.holding, l.leftBefore())
 		return l.client.layout.rows.Release(l.key, l.holding, l.turn.exit, change), change
 	}
-	// The process stays first, so Since keeps its value. Hold is not written: it tells other processes how long this process holds in all,
-	// which is not known yet.
-	if change.Hold = 0; to.session != nil { // a Fixed lease counts from the pass, and its Since is now
-		change.Since = l.turn.began
-	}
+	// The process stays first, so Since keeps its value; a Fixed lease counts from its ticket. Hold is not written: it tells other processes how
+	// long this process holds in all, which is not known yet.
+	change.Hold, change.Since = 0, l.turn.began
 	return l.client.layout.rows.Pass(l.key, l.holding, to.entries[0].ticket, change, to.data), change
 }
 
