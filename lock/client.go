@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -247,20 +248,9 @@ func (c *Client) releaseAll(ctx context.Context, first bool) error {
 
 // eachLease calls f for leases, a few at a time. Leases with a write under way come last: f waits for the write, which may hang.
 func eachLease(list []*Lease, f func(*Lease) error) error {
-	var free, busy []int
-	for i, l := range list {
-		if l.turn.taken() {
-			busy = append(busy, i)
-		} else {
-			free = append(free, i)
-		}
-	}
-	failed := make([]error, len(list)) // in the order of the list, whichever leases come first
-	_ = attempt.Each(append(free, busy...), func(i int) error {
-		failed[i] = f(list[i])
-		return nil
-	})
-	return join(failed...)
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b *Lease) int { return len(a.turn.slot) - len(b.turn.slot) })
+	return attempt.Each(list, f)
 }
 
 func (c *Client) sessionOpened(s *session.Session) {
