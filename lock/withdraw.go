@@ -8,7 +8,6 @@ import (
 
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
-	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -96,12 +95,13 @@ func (a *acquisition) withdrawSoon(ctx context.Context, start func(func())) {
 	}
 }
 
-// withdraw removes the tickets from their lines, and repeats that while their session lasts. A TryAcquire of somebody else does not
-// wait, so it would not ask about such a ticket; a ticket with a Fixed lease would stay until its lease has ended. Each round tries
-// each ticket once, so that a row that fails does not delay the others.
+// withdraw removes the tickets from their lines, and repeats that until it is done or Close begins, but not longer than their session lasts.
+// Those with Fixed leases are tried once more after Close has begun. A TryAcquire of somebody else does not wait, so it would not ask about
+// such a ticket; a ticket with a Fixed lease would stay until its lease has ended. Each round tries each ticket once, so that a row that
+// fails does not delay the others.
 func (a *acquisition) withdraw(ctx context.Context) {
-	c, list := a.client, slices.Clone(a.entries)
-	c.withdraw(ctx, a.session, func(ctx context.Context) (done bool) {
+	c, s, list := a.client, a.session, slices.Clone(a.entries)
+	remove := func(ctx context.Context) (done bool) {
 		_ = attempt.Each(list, func(e *entry) error {
 			ctx, cancel := c.clk().Detached(ctx) // each ticket has a timeout of its own
 			defer cancel()
@@ -113,8 +113,11 @@ func (a *acquisition) withdraw(ctx context.Context) {
 			return nil
 		})
 		list = slices.DeleteFunc(list, func(e *entry) bool { return e.left })
-		return len(list) == 0
-	})
+		return len(list) == 0 || s != nil && s.Cause() != nil
+	}
+	if !c.repeat(ctx, c.config.Lease/8, remove) && s == nil {
+		remove(ctx)
+	}
 }
 
 // again reports whether trying again may help after err. It is false for nil, and for errors that would come again. Expired credentials
@@ -126,15 +129,4 @@ func again(err error) bool {
 		}
 	}
 	return err != nil
-}
-
-// withdraw calls remove until it is done or Close begins. For tickets of the session s, it also stops when the session has ended. For
-// tickets with Fixed leases (s is nil), it calls remove once more after Close has begun.
-func (c *Client) withdraw(ctx context.Context, s *session.Session, remove func(context.Context) (done bool)) {
-	done := c.repeat(ctx, c.config.Lease/8, func(ctx context.Context) bool { return remove(ctx) || s != nil && s.Cause() != nil })
-	if !done && s == nil {
-		ctx, cancel := c.clk().Detached(ctx)
-		defer cancel()
-		remove(ctx)
-	}
 }
