@@ -145,7 +145,9 @@ func (l *Lease) orGiveBack(f func()) {
 	returned := false
 	defer func() {
 		if !returned {
-			l.giveBack()
+			ctx, cancel := l.client.clk().Detached(context.Background())
+			defer cancel()
+			_ = l.release(ctx)
 		}
 	}()
 	f()

@@ -122,13 +122,6 @@ func (l *Lease) givenUp() (released, committed bool) {
 	return l.status.get().gave, l.committed.Load() || l.inDoubt()
 }
 
-// giveBack releases a lease that its caller never got, or whose function has panicked.
-func (l *Lease) giveBack() {
-	ctx, cancel := l.client.clk().Detached(context.Background())
-	defer cancel()
-	_ = l.release(ctx)
-}
-
 // cause returns why the lease was lost, or else why its context has ended; nil while the lease goes on. The context alone is not
 // enough: if it ended with ErrRevoked, it does not show a later loss.
 func (l *Lease) cause() error { return cmp.Or(l.status.get().loss, context.Cause(l.ctx)) }
