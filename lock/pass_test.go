@@ -317,6 +317,36 @@ func TestPass_TargetThatLeavesIsToldTheHolder(t *testing.T) {
 	})
 }
 
+// A goroutine stops waiting while the lock is being passed to it. The next one of its process gets the ticket of that pass, and writes its own
+// payload.
+func TestPass_OfOneThatHasLeftGoesToTheNext(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		bounded, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		left := outcome(bounded, c, lock.Name("report"), lock.WithData("of the one that leaves"))
+		time.Sleep(time.Second)
+		got := acquireAsync(ctx, c, lock.Name("report"), lock.WithData("of the next"))
+		time.Sleep(time.Second)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 2 * time.Second, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), Times: 1})
+		require.NoError(t, l.Release(ctx))
+		require.ErrorIs(t, <-left, context.DeadlineExceeded)
+		next := <-got
+		require.NotNil(t, next)
+		assert.Equal(t, l.Fence()+1, next.Fence(), "the lock was passed once")
+		var data string
+		require.NoError(t, next.Data().Decode(&data))
+		assert.Equal(t, "of the next", data)
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, r.Data.Decode(&data))
+		assert.Equal(t, "of the next", data)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
 // A waiter that leaves just as the lock is passed to it does not keep the lock.
 func TestPass_WaiterThatLeavesKeepsNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
