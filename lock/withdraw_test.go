@@ -226,6 +226,7 @@ func TestGivenUp_BeforeItsTicketIsRenewed(t *testing.T) {
 		got := <-second
 		require.NotNil(t, got)
 		assert.Greater(t, got.Remaining(), 50*time.Second)
+		assert.Equal(t, held.Fence()+1, got.Fence(), "it holds with the ticket that it took over")
 		require.NoError(t, got.Release(ctx))
 		w.free(ctx, names(1))
 	})
