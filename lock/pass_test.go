@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -454,5 +455,34 @@ func TestPass_TargetThatReturnedNamesTheHolder(t *testing.T) {
 		require.ErrorAs(t, err, &held)
 		assert.Equal(t, "second", held.Owner)
 		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// A lasting refusal, as of a policy that has changed, meets the first write of a waiter whose turn has come. Its call returns the refusal,
+// and so do the calls behind it: they do not wait until their contexts end.
+func TestPass_ALastingRefusalOfTheFirstWriteReachesTheCallsBehind(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		text := `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no identity-based policy allows it"}`
+		var denied atomic.Bool
+		c := w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			if denied.Load() && operation == "UpdateItem" && strings.Contains(body, "LOCK#report") {
+				return &http.Response{StatusCode: 400, Body: io.NopCloser(strings.NewReader(text)), Header: http.Header{}}, nil
+			}
+			return send()
+		}), quiet)
+		held, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		bounded, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		first := outcome(bounded, c, lock.Name("report"), lock.WithData("d"))
+		time.Sleep(time.Second)
+		second := outcome(bounded, c, lock.Name("report"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		denied.Store(true)
+		defer denied.Store(false) // so that Close can release
+		require.NoError(t, held.Release(ctx))
+		require.ErrorIs(t, <-first, table.ErrDenied)
+		assert.ErrorIs(t, <-second, table.ErrDenied)
 	})
 }
