@@ -280,7 +280,8 @@ func (a *acquisition) granted(ctx context.Context) (_ []*Lease, err error) {
 	defer func() {
 		if !begun {
 			// With the place, the release passes the lock to the next goroutine of this process. A call that goes on needs the place itself.
-			if ctx.Err() != nil || !errors.Is(err, ErrLost) && !a.client.passes(err) {
+			// After any other error the release may fail as well, and those behind would wait for it.
+			if ctx.Err() != nil || errors.Is(err, errSettled) {
 				list[0].keepPlace(a.place)
 				a.place = nil
 			}
