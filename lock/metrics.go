@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -159,7 +158,7 @@ func failureOf(ctx context.Context, err error) []attribute.KeyValue {
 	switch {
 	case err == nil, errors.Is(err, errSettled):
 		return nil
-	case ctx.Err() != nil && !clock.IsOwn(ctx):
+	case ctx.Err() != nil:
 		return []attribute.KeyValue{keyError.String("context")}
 	}
 	return []attribute.KeyValue{keyError.String(classOf(err,
@@ -172,6 +171,6 @@ func failureOf(ctx context.Context, err error) []attribute.KeyValue {
 		class{ErrLost, "lost"},
 		class{table.ErrThrottled, "throttled"},
 		class{table.ErrUnreachable, "unreachable"},
-		class{context.DeadlineExceeded, "unreachable"}, // of a single request, or of a context of this package
+		class{context.DeadlineExceeded, "unreachable"}, // the timeout of a single request
 	))}
 }

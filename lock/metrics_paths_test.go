@@ -72,29 +72,3 @@ func TestMetrics_WaitForTheRunOfAnotherIsNoFailure(t *testing.T) {
 		assert.NotContains(t, m, "acquisitions waited")
 	})
 }
-
-// Do ends its release after 5 s, and renewals end theirs. That is not the end of the caller's context.
-func TestMetrics_ReleasesOfTheClientAreNotEndedByTheCaller(t *testing.T) {
-	for name, fault := range map[string]struct {
-		kind  tabletest.FaultKind
-		class string
-	}{"outage": {tabletest.DropRequest, "unreachable"}, "throttled": {tabletest.Throttle, "throttled"}} {
-		for kind, opts := range leases() {
-			t.Run(name+" "+kind, func(t *testing.T) {
-				virtual(t, func(ctx context.Context, w *world) {
-					r := newRecorder()
-					c := w.client(lock.Config{MeterProvider: r, Logger: quiet.Logger})
-					require.Error(t, c.Do(ctx, lock.Name("report"), func(_ context.Context, l *lock.Lease) error {
-						w.engine.Inject(tabletest.Fault{Kind: fault.kind, Key: w.table.KeyItem(l.Key())})
-						return nil
-					}, opts...))
-					time.Sleep(15 * time.Second) // and others repeat it
-					m := r.take(ctx)
-					assert.Greater(t, len(m["release.failures "+fault.class]), 1)
-					assert.NotContains(t, m, "release.failures context")
-					w.engine.ClearFaults()
-				})
-			})
-		}
-	}
-}

@@ -179,16 +179,8 @@ const DetachedTimeout = 5 * time.Second
 // Detached returns a context with ctx's values that does not end with ctx, but after DetachedTimeout: giving a lock back must not depend
 // on the caller's context.
 func (c Clock) Detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	return c.WithTimeout(Own(context.WithoutCancel(ctx)), DetachedTimeout)
+	return c.WithTimeout(context.WithoutCancel(ctx), DetachedTimeout)
 }
-
-type ownKey struct{}
-
-// Own marks a context whose end is set by this package, and not by a caller. IsOwn recognises it.
-func Own(ctx context.Context) context.Context { return context.WithValue(ctx, ownKey{}, true) }
-
-// IsOwn reports whether Own has marked a context, or one that it is derived from.
-func IsOwn(ctx context.Context) bool { return ctx.Value(ownKey{}) != nil }
 
 // Detach returns ctx, or Detached if ctx has ended already.
 func (c Clock) Detach(ctx context.Context) (context.Context, context.CancelFunc) {

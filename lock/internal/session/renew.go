@@ -9,7 +9,6 @@ import (
 
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -48,7 +47,7 @@ func (s *Session) keep() {
 
 // answerSoon answers the questions of others, and then calls more, within an eighth of the lease: before the next renewal is due.
 func (s *Session) answerSoon(more func(ctx context.Context)) {
-	ctx, cancel := s.keeper.repeater.Clock.WithTimeout(clock.Own(context.Background()), s.keeper.config.Lease/8)
+	ctx, cancel := s.keeper.repeater.Clock.WithTimeout(context.Background(), s.keeper.config.Lease/8)
 	defer cancel()
 	s.answer(ctx)
 	if more != nil {
