@@ -83,7 +83,7 @@ unit: engine ## all tests on both engines, without -race, and with two seeds of 
 RACED = ./lock $(filter-out %/internal/docscheck %/internal/archtest,$(shell $(GO) list ./...))
 
 .PHONY: race
-race: engine ## all tests on the in-process engine with -race, with as few repetitions as make test
+race: ## all tests on the in-process engine with -race, with as few repetitions as make test
 	@$(COMPILE) -race $(RACED) > /dev/null
 	MORTISE_ENGINE=inprocess $(GO) test -count=1 -timeout $(TIMEOUT) -race -vet=off $(RACED)
 
