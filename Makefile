@@ -78,14 +78,16 @@ SIDE = -cpu 1 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 unit: engine ## all tests on both engines, without -race, and with two seeds of each simulation
 	$(BOTH) -short -vet=off $(SIDE) $(ALL)
 
-# Tests that read the source have no goroutines worth a race detector. One engine is enough: which one answers makes no difference to the
-# goroutines of a client, and unit and proof test both.
-RACED = ./lock $(filter-out %/internal/docscheck %/internal/archtest,$(shell $(GO) list ./...))
+# Tests that read the source have no goroutines worth a race detector. Of the two engines one is enough, since both have the same clients,
+# and unit and proof test both. But the soak test is about real processes and connections.
+RACED = ./lock $(filter-out %/internal/docscheck %/internal/archtest %/internal/proof/soak,$(shell $(GO) list ./...))
+RACE  = $(GO) test -race -count=1 -timeout $(TIMEOUT) -vet=off
 
 .PHONY: race
-race: ## all tests on the in-process engine with -race, with as few repetitions as make test
+race: engine ## all tests with -race, with as few repetitions as make test; on the in-process engine, but the soak test on DynamoDB Local
 	@$(COMPILE) -race $(RACED) > /dev/null
-	MORTISE_ENGINE=inprocess $(GO) test -count=1 -timeout $(TIMEOUT) -race -vet=off $(RACED)
+	MORTISE_ENGINE=inprocess $(RACE) $(RACED)
+	MORTISE_ENGINE=dynamodb-local $(RACE) ./internal/proof/soak
 
 .PHONY: proof
 proof: engine ## all tests in full on both engines, without -race: every fault, all replays, more seeds of the simulations

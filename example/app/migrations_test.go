@@ -264,7 +264,7 @@ func TestSplitArgs_LeavesTheSubcommandItsOwn(t *testing.T) {
 func TestKeptTable_IsFoundByTheNextStart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts DynamoDB Local four times: make race does, and every run without -short")
+		t.Skip("starts DynamoDB Local four times: make proof does, and every run without -short")
 	}
 	engines.Run(t, func(t *testing.T, _ *engines.Engine) {
 		engines.Only(t, engines.DynamoDBLocal, "the in-process engine keeps nothing")

@@ -142,7 +142,7 @@ func TestStop_EndsTheProcess(t *testing.T) {
 // The next process finds the tables that the one before has kept.
 func TestStartKept_FindsTheTablesOfBefore(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts DynamoDB Local twice: make race does, and every run without -short")
+		t.Skip("starts DynamoDB Local twice: make proof does, and every run without -short")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()

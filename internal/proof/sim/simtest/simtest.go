@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 0, "the most seeds of each test of simulations: 20, or 2 with -short and under -race; 1000 for whole figures")
+	simSeeds = flag.Int("sim.seeds", 0, "the most seeds of each test of simulations: 20 (12 of a negative twin), or 2 with -short and under -race; 1000 for whole figures")
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
