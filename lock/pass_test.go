@@ -466,7 +466,7 @@ func TestPass_ALastingRefusalOfTheFirstWriteReachesTheCallsBehind(t *testing.T) 
 		var denied atomic.Bool
 		c := w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
 			if denied.Load() && operation == "UpdateItem" && strings.Contains(body, "LOCK#report") {
-				return &http.Response{StatusCode: 400, Body: io.NopCloser(strings.NewReader(text)), Header: http.Header{}}, nil
+				return &http.Response{StatusCode: http.StatusBadRequest, Body: io.NopCloser(strings.NewReader(text)), Header: http.Header{}}, nil
 			}
 			return send()
 		}), quiet)
