@@ -87,17 +87,22 @@ func (c Clock) Server() (earliest, latest time.Time, ok bool) {
 // Behind returns how far, at least, the local wall clock is behind DynamoDB's; negative if it is ahead, and 0 if it is within the bounds
 // of Server. It returns false if Server does.
 func (c Clock) Behind() (time.Duration, bool) {
-	earliest, latest, ok := c.Server()
-	wall := c.wall()
-	return max(earliest.Sub(wall), 0) + min(latest.Sub(wall), 0), ok
+	_, _, _, behind, ok := c.compared()
+	return behind, ok
+}
+
+// compared reads the clocks once. It returns the bounds of Server, the local wall clock, and how far that is behind (see Behind).
+func (c Clock) compared() (earliest, latest, wall time.Time, behind time.Duration, ok bool) {
+	earliest, latest, ok = c.Server()
+	wall = c.wall()
+	return earliest, latest, wall, max(earliest.Sub(wall), 0) + min(latest.Sub(wall), 0), ok
 }
 
 // Bounds returns bounds of the time now, from DynamoDB's clock and the local wall clock. A holder records the end of its own lease from
 // the latest time, and judges the recorded ends of others by the earliest. It returns false if Server does, or if the local wall clock is
 // off by more than Skew.
 func (c Clock) Bounds() (earliest, latest time.Time, ok bool) {
-	earliest, latest, ok = c.Server()
-	behind, _ := c.Behind()
+	earliest, latest, _, behind, ok := c.compared()
 	return earliest.Add(-max(behind, 0)), latest.Add(-min(behind, 0)), ok && behind.Abs() <= c.Skew
 }
 
@@ -126,9 +131,8 @@ var first = time.UnixMilli(1)
 // tell any more (see Server), it is the later of Told and the wall clock, so that no row is deleted days too early. A wall clock before
 // 1970 counts as the first millisecond of 1970.
 func (c Clock) Stamp() time.Time {
-	earliest, latest, ok := c.Server()
-	wall := c.wall()
-	if ok && (wall.Before(earliest) || wall.After(latest)) {
+	_, latest, wall, behind, ok := c.compared()
+	if ok && behind != 0 {
 		return latest
 	}
 	if told, known := c.Told(); known && !ok && told.After(wall) {
