@@ -12,14 +12,14 @@ func acquiring() []Mutant {
 		{
 			Name: "enter-foreign-row", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
 			Breaks: "enters the line of a row of another type, if it has a fence",
-			Old:    `table.And(table.Attr(n.Type).Equal(typ), fence.Exists())`,
+			Old:    `table.And(table.Attr(n.Type).Equal(ofType), fence.Exists())`,
 			New:    `table.And(fence.Exists())`,
 		},
 		{
 			Name: "enter-row-of-other-names", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
 			Breaks: "enters a lock row that has no fence under the own name",
-			Old:    `table.And(table.Attr(n.Type).Equal(typ), fence.Exists())`,
-			New:    `table.And(table.Attr(n.Type).Equal(typ))`,
+			Old:    `table.And(table.Attr(n.Type).Equal(ofType), fence.Exists())`,
+			New:    `table.And(table.Attr(n.Type).Equal(ofType))`,
 		},
 		{
 			Name: "enter-over-the-cap", Part: Acquiring, File: "lock/internal/lockrow/enter.go",

@@ -51,11 +51,13 @@ func (r *Rows) Enter(key keys.Key, e Entry) table.Op {
 	return r.op(s, key, args, func() table.Op { return r.entering(s) })
 }
 
+// ofType is Type as one value: a request that both compares and sets it contains it once.
+var ofType = &types.AttributeValueMemberS{Value: Type}
+
 func (r *Rows) entering(s shape) table.Op {
 	n := r.names
 	line, fence := table.Attr(n.Line), table.Attr(n.Fence)
-	typ := &types.AttributeValueMemberS{Value: Type}                 // one value, so that the request contains it once
-	cond := table.And(table.Attr(n.Type).Equal(typ), fence.Exists()) // a row of permits, or of another prefix, has no such attribute
+	cond := table.And(table.Attr(n.Type).Equal(ofType), fence.Exists()) // a row of permits, or of another prefix, has no such attribute
 	if s.free {
 		cond = table.And(cond, line.At(0).NotExists())
 	} else {
@@ -68,7 +70,7 @@ func (r *Rows) entering(s shape) table.Op {
 		cond = table.Or(table.Attr(n.PK).NotExists(), cond)
 	}
 	changes := []table.Change{
-		table.Attr(n.Type).Set(typ),
+		table.Attr(n.Type).Set(ofType),
 		line.Set(line.OrElse(list()).Append(param(argList))),
 		fence.Set(fence.OrElse(param(argSeed))),
 		table.Attr(n.TTL).Set(param(argTTL)),
@@ -87,15 +89,14 @@ func (n Names) room() table.Cond {
 func (r *Rows) enteringPermits(s shape) table.Op {
 	n := r.names
 	line, stays, next, permits := table.Attr(n.Line), table.Attr(n.Stays), table.Attr(n.Next), table.Attr(n.Permits)
-	typ := &types.AttributeValueMemberS{Value: Type}
 	cond := table.Attr(n.PK).NotExists()
 	changes := []table.Change{
-		table.Attr(n.Type).Set(typ), table.Attr(n.TTL).Set(param(argTTL)), permits.Set(param(argPermits)),
+		table.Attr(n.Type).Set(ofType), table.Attr(n.TTL).Set(param(argTTL)), permits.Set(param(argPermits)),
 	}
 	if s.new {
 		changes = append(changes, line.Set(param(argList)), stays.Set(param(argSeed)), next.Set(param(argNext)))
 	} else {
-		cond = table.And(table.Attr(n.Type).Equal(typ), permits.Equal(param(argPermits)),
+		cond = table.And(table.Attr(n.Type).Equal(ofType), permits.Equal(param(argPermits)),
 			line.Size().Equal(stays.Size()), n.room()) // if the sizes differ, the row is malformed: the ticket would get another one's stay
 		if s.free {
 			cond = table.And(cond, line.Size().Less(param(argPermits)))
