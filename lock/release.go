@@ -234,7 +234,7 @@ func (l *Lease) passed(to *acquisition) {
 	if p != nil && p.Hand(to.heir, to) {
 		return
 	} // otherwise the place was given up, or the goroutine waits no more
-	if to.place = p; to.bequeath(to) {
+	if to.place = p; to.bequeath() {
 		return
 	}
 	to.withdrawSoon(c.closing, func(f func()) {

@@ -36,32 +36,32 @@ func (a *acquisition) leave(ctx context.Context) {
 		return
 	}
 	c := a.client
-	gone := &acquisition{client: c, session: a.session, start: a.start, taken: true}
+	gone := &acquisition{client: c, request: a.request, place: a.place, session: a.session, start: a.start, taken: true}
 	for _, e := range a.entries { // copies, since the entries may get new tickets meanwhile
 		left := &entry{client: c, key: e.key, standing: e.standing, sights: e.sights, turn: e.turn}
 		left.row.Store(e.row.Load())
 		gone.entries = append(gone.entries, left)
 	}
 	a.taken, a.session = false, nil
-	if ctx.Err() != nil && a.bequeath(gone) {
+	if ctx.Err() != nil && gone.bequeath() {
+		a.place = nil
 		return
 	}
 	gone.withdrawSoon(ctx, c.work.Go)
 }
 
-// bequeath hands the place of this process over to the next goroutine that waits for the lock, together with the ticket that left has.
+// bequeath hands the place of this process over to the next goroutine that waits for the lock, together with the ticket.
 // Without that, the process would stand at the end of the line after each call that gives up. One whose calls often do would hardly come
 // to hold the lock, even if there is always another call. A Fixed ticket only fits a lease of the same length.
-func (a *acquisition) bequeath(left *acquisition) bool {
-	e := left.entries[0]
+func (a *acquisition) bequeath() bool {
+	e := a.entries[0]
 	if a.place == nil || e.row.Load().Place(e.ticket.ID) < 0 {
 		return false
 	}
 	e.begun = false     // what was written with the ticket is not the next call's
 	e.stale.Store(true) // one that enters learns from the answer whether it is first; the next call reads the row
 	for to := a.place.First(); to != nil && to.Request.fixed == a.fixed; to = a.place.First() {
-		if a.place.Hand(to, left) {
-			a.place = nil
+		if a.place.Hand(to, a) {
 			return true
 		}
 		// It has given up meanwhile, too.

@@ -97,8 +97,8 @@ func waiting() []Mutant {
 		{
 			Name: "place-is-given-up", Part: Waiting, File: "lock/withdraw.go",
 			Breaks: "gives up the place of a process with each call that gives up",
-			Old:    `if ctx.Err() != nil && a.bequeath(gone) {`,
-			New:    `if false && a.bequeath(gone) {`,
+			Old:    `if ctx.Err() != nil && gone.bequeath() {`,
+			New:    `if false && gone.bequeath() {`,
 		},
 		{
 			Name: "fixed-lease-takes-any-place", Part: Waiting, File: "lock/withdraw.go",
