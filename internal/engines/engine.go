@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -37,9 +36,6 @@ type Engine struct {
 func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	if e.inProcess != nil {
 		return e.inProcess.Client(optFns...)
-	}
-	if e.Name == DynamoDBLocal {
-		optFns = append([]func(*dynamodb.Options){func(o *dynamodb.Options) { o.HTTPClient = patient{awshttp.NewBuildableClient()} }}, optFns...)
 	}
 	return dynamodb.NewFromConfig(e.config, optFns...)
 }
