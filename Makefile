@@ -86,7 +86,7 @@ RACE  = $(GO) test -race -count=1 -timeout $(TIMEOUT) -vet=off
 .PHONY: race
 race: engine ## all tests with -race, with as few repetitions as make test; on the in-process engine, but the soak test on DynamoDB Local
 	@$(COMPILE) -race $(RACED) > /dev/null
-	MORTISE_ENGINE=inprocess $(RACE) $(RACED)
+	MORTISE_ENGINE=inprocess $(RACE) -short $(RACED)
 	MORTISE_ENGINE=dynamodb-local $(RACE) ./internal/proof/soak
 
 .PHONY: proof

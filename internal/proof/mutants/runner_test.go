@@ -69,7 +69,7 @@ func TestUnused(t *testing.T) {
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("compiles a module: make race and make proof run it")
+		t.Skip("compiles a module: make proof and every run without -short do")
 	}
 	dir := t.TempDir()
 	for name, text := range files {
