@@ -120,6 +120,7 @@ func (t *Table) opFromJSON(kind string, raw json.RawMessage) (op Op, err error) 
 		member("ConditionExpression", a.condition != nil, check, true),
 		notEmpty("UpdateExpression", a.update),
 		notEmpty("ConditionExpression", a.condition),
+		balanced("ConditionExpression", a.condition),
 	)
 	if err != nil {
 		return op, err
@@ -165,6 +166,30 @@ func member(name string, has, needed, allowed bool) error {
 func notEmpty(name string, text *string) error {
 	if text != nil && strings.TrimSpace(*text) == "" {
 		return fmt.Errorf("%w: %s is empty", ErrInvalid, name)
+	}
+	return nil
+}
+
+// balanced refuses an expression with a parenthesis that has no partner. Conditions that are added put the expression into parentheses,
+// which such a text could close: "a) OR (b" would make them part of one alternative only.
+func balanced(name string, text *string) error {
+	if text == nil {
+		return nil
+	}
+	depth := 0
+	for _, c := range *text {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth < 0 {
+			break
+		}
+	}
+	if depth != 0 {
+		return fmt.Errorf("%w: %s has a parenthesis without a partner", ErrInvalid, name)
 	}
 	return nil
 }

@@ -93,6 +93,25 @@ func TestOpsFromJSON_ConditionsInParenthesesTakeOthers(t *testing.T) {
 	})
 }
 
+// DynamoDB would refuse each of these texts alone. Inside of the parentheses that other conditions need, the first ones are valid.
+func TestOpsFromJSON_AConditionCannotCloseTheParenthesesAroundIt(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		f.put(t, f.item("p", "s", "v", 1))
+		for _, text := range []string{
+			"attribute_exists(v)) OR (attribute_exists(w)", "attribute_exists(v)) OR attribute_exists(v) AND (attribute_exists(w)",
+			")(", "attribute_exists(v))", "(attribute_exists(v)", "attribute_exists(v",
+		} {
+			ops, err := f.OpsFromJSON([]byte(`[{"Delete": {"Key": {"PartKey": {"S": "p"}, "SortKey": {"S": "s"}}, "ConditionExpression": "` + text + `"}}]`))
+			if err == nil {
+				err = f.Write(t.Context(), ops[0].If(table.Attr("v").Equal(2)))
+			}
+			assert.ErrorIs(t, err, table.ErrInvalid, text)
+		}
+		assert.NotNil(t, f.get(t, "p", "s"), "v is not 2")
+	})
+}
+
 func TestOpsFromJSON_Refuses(t *testing.T) {
 	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
 	require.NoError(t, err)
