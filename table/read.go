@@ -105,6 +105,7 @@ type Page struct {
 // Cost: per request, 0.5 read units per 4 KB examined, rounded up once; 1 if consistent.
 func (t *Table) Query(ctx context.Context, q Query) iter.Seq2[Item, error] {
 	return pages(q.Limit, q.Start, func(start Item, left int) (Page, error) {
+		q := q // several goroutines can use one sequence
 		q.Start, q.Limit = start, left
 		return t.QueryPage(ctx, q)
 	})
@@ -328,6 +329,7 @@ type Scan struct {
 // Cost: as [Table.Query], for the whole table unless it is stopped.
 func (t *Table) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
 	return pages(s.Limit, s.Start, func(start Item, left int) (Page, error) {
+		s := s // several goroutines can use one sequence
 		s.Start, s.Limit = start, left
 		return t.ScanPage(ctx, s)
 	})

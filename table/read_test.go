@@ -3,9 +3,11 @@ package table_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 func sortKeys(t require.TestingT, seq func(func(table.Item, error) bool), attr string) []string {
@@ -301,6 +304,33 @@ func TestScan_SeesEveryItemOnce(t *testing.T) {
 		}
 		assert.Len(t, paged, rows)
 	})
+}
+
+// With the race detector.
+func TestPages_SeveralGoroutinesCanUseOneSequence(t *testing.T) {
+	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	require.NoError(t, tbl.Ensure(t.Context()))
+	const rows = 8
+	for i := range rows {
+		require.NoError(t, tbl.Write(t.Context(), table.Put(tbl.KeyItem(key("p", fmt.Sprint(i))))))
+	}
+	for name, seq := range map[string]iter.Seq2[table.Item, error]{
+		"query": tbl.Query(t.Context(), table.Query{PK: "p", PageSize: 1}), "scan": tbl.Scan(t.Context(), table.Scan{PageSize: 1}),
+	} {
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				n := 0
+				for _, err := range seq {
+					assert.NoError(t, err, name)
+					n++
+				}
+				assert.Equal(t, rows, n, name)
+			})
+		}
+		group.Wait()
+	}
 }
 
 func TestTransactGet_AnswersInTheOrderOfItsKeys(t *testing.T) {
