@@ -350,6 +350,10 @@ func kindOfReasons(reasons []types.CancellationReason) error {
 // isIdentityError reports whether the SDK could not get credentials. This error has no type, but the SDK's middleware puts
 // "get identity: " before its text.
 func isIdentityError(err error) bool {
+	var hung *timeoutError
+	if errors.As(err, &hung) {
+		return hung.identity
+	}
 	var operation *smithy.OperationError
 	return errors.As(err, &operation) && operation.Err != nil && strings.HasPrefix(operation.Err.Error(), "get identity: ")
 }

@@ -60,20 +60,31 @@ func (r Retry) bounded(ctx context.Context, request func(context.Context) (answe
 	defer cancel()
 	ans, err := request(inner)
 	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		err = &timeoutError{after: timeout}
+		err = &timeoutError{after: timeout, identity: isIdentityError(err)}
 	}
 	return ans, err
 }
 
 // timeoutError reports a request that exceeded its timeout. It does not match context.DeadlineExceeded, which would mean that the
 // caller's context has ended.
-type timeoutError struct{ after time.Duration }
+type timeoutError struct {
+	after    time.Duration
+	identity bool // the SDK waited for credentials and has sent nothing: an identity error
+}
 
 func (e *timeoutError) Error() string {
+	if e.identity {
+		return fmt.Sprintf("no credentials within %v", e.after)
+	}
 	return fmt.Sprintf("%v: no answer within %v", ErrUnreachable, e.after)
 }
 
-func (e *timeoutError) Unwrap() error { return ErrUnreachable }
+func (e *timeoutError) Unwrap() error {
+	if e.identity {
+		return nil
+	}
+	return ErrUnreachable
+}
 
 func defaultBackoff(m machine.Machine) backoff.BackOff {
 	return machine.Backoff(m,
@@ -87,11 +98,15 @@ func defaultBackoff(m machine.Machine) backoff.BackOff {
 // batch), internal errors, lost connections and transaction conflicts. It returns false for a failed condition, which
 // is a result.
 func Retryable(err error) bool {
-	if errors.Is(err, context.Canceled) || isIdentityError(err) {
-		return false
-	}
 	var hung *timeoutError
-	if errors.As(err, &hung) || unreadable(err) {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return false
+	case errors.As(err, &hung): // also while it waited for credentials, which may be there at the next attempt
+		return true
+	case isIdentityError(err):
+		return false
+	case unreadable(err):
 		return true
 	}
 	var undone *UnprocessedError

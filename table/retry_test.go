@@ -2,10 +2,13 @@ package table_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -49,6 +52,40 @@ func TestTimeout_AHungRequestIsNotTheCallersContext(t *testing.T) {
 		require.ErrorIs(t, err, table.ErrUnreachable)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded)
 		assert.True(t, table.RequestMayBeApplied(err))
+	})
+}
+
+// slowly answers after a time, whatever its context says, as the SDK's cache of credentials lets it.
+func slowly(after time.Duration, err error) aws.CredentialsProvider {
+	return aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		time.Sleep(after)
+		return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, err
+	}))
+}
+
+func TestTimeout_OfCredentialsIsNotOfTheEndpoint(t *testing.T) {
+	open := func(t *testing.T, client aws.HTTPClient, provider aws.CredentialsProvider) *table.Table {
+		cfg := config()
+		cfg.Credentials = provider
+		tbl, err := table.Open(dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.HTTPClient = client }), table.Schema{Name: "app", NoTTL: true})
+		require.NoError(t, err)
+		return tbl
+	}
+	synctest.Test(t, func(t *testing.T) {
+		tbl := open(t, counting{t}, slowly(time.Minute, errors.New("no metadata")))
+		ctx, usage := table.WithUsage(t.Context())
+		err := tbl.Write(ctx, table.Delete(key("p", "s")))
+		require.ErrorIs(t, err, table.ErrCredentials)
+		assert.NotErrorIs(t, err, table.ErrUnreachable)
+		assert.NotErrorIs(t, err, context.DeadlineExceeded)
+		assert.False(t, table.RequestMayBeApplied(err))
+		assert.False(t, table.MayBeApplied(err))
+		assert.Zero(t, usage.Totals().Requests, "nothing was sent")
+		time.Sleep(time.Minute) // until the provider has ended
+	})
+	synctest.Test(t, func(t *testing.T) {
+		tbl := open(t, tabletest.New(t).HTTPClient(), slowly(7*time.Second, nil))
+		require.NoError(t, tbl.Ensure(t.Context()), "the second attempt finds the credentials that the first one asked for")
 	})
 }
 
