@@ -60,17 +60,16 @@ func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([
 		if len(rest) < n {
 			wait = nil // progress, so the policy starts anew
 		}
-		if ctx.Value(onceKey{}) != nil {
-			if len(rest) < n {
-				continue
-			}
+		switch once := ctx.Value(onceKey{}) != nil; {
+		case once && len(rest) == n:
 			return work, ErrThrottled
-		}
-		if wait == nil {
-			wait = t.retry.backoff()
-		}
-		if err := t.retry.pause(ctx, wait); err != nil {
-			return work, err
+		case !once:
+			if wait == nil {
+				wait = t.retry.backoff()
+			}
+			if err := t.retry.pause(ctx, wait); err != nil {
+				return work, err
+			}
 		}
 		t.count(ctx, Totals{Retries: 1})
 	}

@@ -102,7 +102,9 @@ func TestBatchGet_AsksAgainForWhatWasLeft(t *testing.T) {
 		assert.Len(t, f.faults.Sent(), 6)
 
 		f.faults.Script(f.leftKeys("1", "2"), f.leftKeys("2"), f.leftKeys("2"))
-		_, err = f.BatchGet(table.WithoutRetry(t.Context()), list, true)
+		counted, usage := table.WithUsage(table.WithoutRetry(t.Context()))
+		_, err = f.BatchGet(counted, list, true)
+		assert.EqualValues(t, 2, usage.Totals().Retries, "what was left was asked for again")
 		require.ErrorAs(t, err, &undone)
 		require.ErrorIs(t, err, table.ErrThrottled)
 		assert.Equal(t, []keys.Key{key("p", "2")}, undone.Keys)

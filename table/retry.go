@@ -151,9 +151,9 @@ func WithoutRetry(ctx context.Context) context.Context {
 	return context.WithValue(nilctx.Checked(ctx, ErrInvalid), onceKey{}, true)
 }
 
-// do runs attempt until it succeeds, fails for good, or the policy or ctx ends. It runs the callback named again before each repetition.
-// It returns the error of the last attempt, joined with that of ctx if ctx has ended.
-func (r Retry) do(ctx context.Context, again func(), attempt func() error) error {
+// do runs attempt until it succeeds, fails for good, or the policy or ctx ends. It returns the error of the last attempt, joined with that
+// of ctx if ctx has ended.
+func (r Retry) do(ctx context.Context, attempt func() error) error {
 	if ctx.Err() != nil { // package backoff would run the attempt once even then
 		return ended(ctx)
 	}
@@ -167,7 +167,6 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 			if ctx.Err() != nil { // it ended at the moment at which the wait did
 				return backoff.Permanent(last)
 			}
-			again()
 			last = attempt()
 		}
 		first = false

@@ -180,9 +180,8 @@ func call[In, Out any](ctx context.Context, t *Table, operation string, write bo
 // been applied: a repeated write can be refused because of its own first attempt, or while that one is still on its way.
 func (t *Table) send(ctx context.Context, operation string, write bool, request func(context.Context) (answer, error)) error {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
-	again := func() { t.count(ctx, Totals{Retries: 1}) }
-	unclear := false
-	err := t.retry.do(ctx, again, func() error {
+	unclear, sent := false, false
+	err := t.retry.do(ctx, func() error {
 		if err := pace.Wait(ctx); err != nil {
 			return &finalError{err}
 		}
@@ -196,6 +195,10 @@ func (t *Table) send(ctx context.Context, operation string, write bool, request 
 		cost := units(write, ans.capacity...)
 		if err == nil || !unsent(err) {
 			cost.Requests = 1
+			if sent {
+				cost.Retries = 1
+			}
+			sent = true
 		}
 		t.count(ctx, cost)
 		if err == nil {
