@@ -58,6 +58,18 @@ func (in *incoming) all(k FaultKind) (out []*armed) {
 	return out
 }
 
+// readsEventually reports whether the request, a read, reads a table without ConsistentRead.
+func (in *incoming) readsEventually() bool {
+	eventual := func(n *jsontree.Node) bool { return !n.Get("ConsistentRead").Bool }
+	switch {
+	case in.root == nil:
+		return false
+	case in.op == "BatchGetItem":
+		return slices.ContainsFunc(in.root.Get("RequestItems").Members, func(m jsontree.Member) bool { return eventual(&m.Value) })
+	}
+	return eventual(in.root)
+}
+
 // refused returns the error with which a fault refuses the request before it is applied, or nil.
 func (in *incoming) refused() *apiError {
 	switch {
@@ -113,7 +125,7 @@ func (e *Engine) choose(in *incoming) {
 		r.Keys = append(r.Keys, Key{Table: k.table, Attrs: sdkItem(k.attrs)})
 	}
 	for _, f := range e.faults {
-		if f.hit(r) {
+		if f.hit(in, r) {
 			in.faults = append(in.faults, f)
 		}
 	}

@@ -129,13 +129,13 @@ func (e *Engine) ClearFaults() {
 	e.faults = nil
 }
 
-// applies reports whether the kind can hit the operation.
-func (k FaultKind) applies(op string) bool {
-	switch k {
+// applies reports whether the kind can hit the request.
+func (k FaultKind) applies(in *incoming) bool {
+	switch op := in.op; k {
 	case TransactionConflict:
 		return slices.Contains([]string{"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems", "TransactGetItems"}, op)
 	case StaleRead:
-		return slices.Contains([]string{"GetItem", "BatchGetItem", "Query", "Scan"}, op)
+		return slices.Contains([]string{"GetItem", "BatchGetItem", "Query", "Scan"}, op) && in.readsEventually()
 	case Unprocessed:
 		return op == "BatchGetItem" || op == "BatchWriteItem"
 	case TransactionInProgress:
@@ -147,10 +147,10 @@ func (k FaultKind) applies(op string) bool {
 // over reports whether the fault can hit no further request.
 func (f *armed) over() bool { return f.Times > 0 && f.hits >= f.Times }
 
-// hit reports whether the fault hits a request, and counts it.
-func (f *armed) hit(r Request) bool {
+// hit reports whether the fault hits a request, and counts it. r is what the log will say about the request.
+func (f *armed) hit(in *incoming, r Request) bool {
 	switch {
-	case !f.Kind.applies(r.Operation),
+	case !f.Kind.applies(in),
 		f.Call > 0 && f.Call != r.Index,
 		f.Operation != "" && f.Operation != r.Operation,
 		f.Table != "" && !slices.Contains(r.Tables, f.Table),

@@ -263,6 +263,26 @@ func TestStaleRead_MissesTheLatestWrites(t *testing.T) {
 	assert.Equal(t, n(1), out.Items[0]["n"])
 }
 
+func TestStaleRead_IsNotUsedUpByConsistentReads(t *testing.T) {
+	e, c := setup(t)
+	require.NoError(t, add(t.Context(), c, "a"))
+	batch := func(consistent bool) {
+		_, err := c.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+			"app": {Keys: []item{key("a", "n")}, ConsistentRead: &consistent},
+		}})
+		require.NoError(t, err)
+	}
+	e.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Times: 2})
+	assert.Equal(t, "1", count(t, c, "a", true))
+	batch(true)
+	batch(false)
+	assert.Equal(t, "absent", count(t, c, "a", false))
+	assert.Equal(t, "1", count(t, c, "a", false), "it is over")
+	for i, r := range e.Requests() {
+		assert.Equal(t, i == 3 || i == 4, len(r.Faults) > 0, "request %d", r.Index)
+	}
+}
+
 func TestUnprocessed_HandsBackTheRest(t *testing.T) {
 	e, c := setup(t)
 	e.Inject(tabletest.Fault{Kind: tabletest.Unprocessed, Take: 2, Times: 1})
