@@ -138,6 +138,9 @@ func (e *Engine) serveFaulty(ctx context.Context, in *incoming) (*answer, error)
 			continue
 		}
 		if err := e.hold(ctx, in, f); err != nil {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.log.lost(in, e.now())
 			return nil, err
 		}
 	}

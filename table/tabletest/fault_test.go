@@ -97,6 +97,12 @@ func TestDelay_TakesVirtualTimeAndEndsWithTheContext(t *testing.T) {
 		defer cancel()
 		err := add(ctx, c, "a", oneAttempt)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		log := e.Requests()
+		require.Len(t, log, 2, "it was sent all the same")
+		assert.Equal(t, 2, log[1].Index)
+		assert.Equal(t, []tabletest.Key{{Table: "app", Attrs: key("a", "n")}}, log[1].Keys)
+		assert.Equal(t, []tabletest.FaultKind{tabletest.Delay}, log[1].Faults)
+		assert.Equal(t, start.Add(time.Hour+time.Minute), log[1].Time)
 		assert.Equal(t, "1", count(t, c, "a", true), "a request that is cancelled before it is applied does nothing")
 
 		e.ClearFaults()

@@ -135,7 +135,11 @@ func TestClose_EndsDelays(t *testing.T) {
 	go func() { _ = add(t.Context(), c, "a") }()
 	<-entered
 	require.NoError(t, e.Close())
-	assert.Empty(t, e.Requests(), "a request that ends before it is applied does nothing")
+	log := e.Requests()
+	require.Len(t, log, 1)
+	assert.Zero(t, log[0].Consumed)
+	e.ClearFaults()
+	assert.Equal(t, "absent", count(t, e.Client(), "a", true), "a request that ends before it is applied does nothing")
 }
 
 // listening returns an engine and a client that calls it through a listener, without retries.

@@ -17,7 +17,7 @@ type Request struct {
 	Keys      []Key       // primary keys in the request; none for Query and Scan
 	Consumed  float64     // capacity units, whether or not the request asked for them
 	Code      string      // error code with which it was refused, or empty; what a fault makes of the answer does not count
-	Time      time.Time   // time by the engine's clock at which it was applied
+	Time      time.Time   // time by the engine's clock at which it was applied, or lost
 	Faults    []FaultKind // faults that hit it
 	Late      bool        // set for a late delivery; Index is that of the original request
 }
@@ -58,7 +58,7 @@ func (l *requestLog) add(c *call, code string) {
 	l.append(logEntry{c.request.index, c.op, c.tables, c.keys, c.units, code, c.now, c.request.kinds(), c.request.late})
 }
 
-// lost records a request that a DropRequest has dropped.
+// lost records a request that a DropRequest has dropped, or whose context ended during a Delay.
 func (l *requestLog) lost(in *incoming, now time.Time) {
 	l.append(logEntry{index: in.index, op: in.op, tables: in.tables, keys: in.keys, time: now, faults: in.kinds()})
 }
