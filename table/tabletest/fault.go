@@ -25,8 +25,8 @@ const (
 	// Delay holds the request for the duration For before it is applied. With After, it holds the answer instead. With
 	// Hold, the items of a delayed transaction are in flight meanwhile, and other writes of them get a conflict.
 	Delay
-	// DuplicateLate applies and answers the request, and applies it again after For, or after AfterCalls further
-	// requests.
+	// DuplicateLate applies and answers the request, and applies it again after For, or before one of the next requests
+	// (AfterCalls).
 	DuplicateLate
 	// Throttle refuses the request with ProvisionedThroughputExceededException.
 	Throttle
@@ -92,9 +92,9 @@ type Fault struct {
 
 	// For is the duration of a Delay, the lateness of a late request, or the offset of SkewDate.
 	For time.Duration
-	// AfterCalls is the lateness of a late request, in further requests. A request that is due is applied at the
-	// beginning of the next request, or of [Engine.Requests], [Engine.Snapshot], [Engine.Restore] or [Engine.Sweep].
-	// Defaults to 1 if For is zero, too.
+	// AfterCalls is the lateness of a late request if For is zero: 1 applies it at the beginning of the next request, 2 at
+	// that of the one after it, and so on. What is due is also applied at the beginning of [Engine.Requests],
+	// [Engine.Snapshot], [Engine.Restore] and [Engine.Sweep]. For DuplicateLate, 0 means 1.
 	AfterCalls int
 	// After makes Delay hold the answer instead of the request.
 	After bool
