@@ -19,7 +19,7 @@ import (
 type Item = map[string]types.AttributeValue
 
 // builder writes the expressions of one request. It numbers placeholders in the order of their first use, so equal
-// requests have equal bytes.
+// requests have equal expressions. (Their bytes can differ, since the SDK sends the members of maps in any order.)
 type builder struct {
 	buf    []byte
 	names  map[string]string // from placeholder to attribute name, for the request

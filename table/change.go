@@ -42,7 +42,7 @@ func (o Operand) RemoveFrom(set any) Change {
 func (c Change) Target() string { return c.target.name }
 
 // writeChanges writes an update expression. Clauses have a fixed order, and the changes of one clause keep their order. So the same
-// update gives the same bytes, which idempotency tokens require.
+// update gives the same expression, which idempotency tokens require.
 func writeChanges(b *builder, changes []Change) {
 	b.changing = true
 	defer func() { b.changing = false }()

@@ -33,7 +33,7 @@
 //     mistakes in the types of values, and two changes of one attribute, are found by DynamoDB. Its error names no operation.
 //   - A *[ConditionError] has the operation whose condition failed and the item that was found, without a second read.
 //     Repeated is set if that item may be the operation's own effect.
-//   - Equal operations give equal bytes. An expression depends only on the order of conditions and changes.
+//   - Equal operations give equal expressions, which depend only on the order of conditions and changes.
 //   - Ranges of sort keys are half open. A limit counts the items that are returned, not those examined.
 //   - [Table.TransactGet] shows all items as they are at one moment. Of a transaction that was made in the same region it
 //     shows everything or nothing.
