@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -219,7 +220,7 @@ func (e *EncodeError) Unwrap() []error { return []error{ErrInvalid, e.Err} }
 // Encode encodes a Go value as an attribute value, as guregu/dynamo does. An empty string that is v itself, or an element
 // of a list, stays an empty string. As a field of a struct (unless its tag has allowempty) or of a map it is left out. v is
 // refused if it has no encoding, such as a nil pointer or map, an empty set, an empty []byte, a pointer to an empty
-// string, or a value that contains itself.
+// string, or a value that contains itself. The elements of a set are in order, so that equal values are encoded equally.
 func Encode(v any) (types.AttributeValue, error) {
 	switch v := v.(type) {
 	case types.AttributeValue:
@@ -264,5 +265,34 @@ func encode(v any) (types.AttributeValue, error) {
 		}
 		return nil, fmt.Errorf("%w: %T encodes to no value", ErrInvalid, v)
 	}
-	return av, checkValue(av)
+	if err := checkValue(av); err != nil {
+		return nil, err
+	}
+	return inOrder(av), nil
+}
+
+// inOrder returns a value whose sets have their elements in order. The encoder takes the elements of a Go map in any order, but DynamoDB
+// compares the operations of two transactions with one token as they are written.
+func inOrder(av types.AttributeValue) types.AttributeValue {
+	switch av := av.(type) {
+	case *types.AttributeValueMemberSS:
+		return &types.AttributeValueMemberSS{Value: slices.Sorted(slices.Values(av.Value))}
+	case *types.AttributeValueMemberNS:
+		return &types.AttributeValueMemberNS{Value: slices.Sorted(slices.Values(av.Value))}
+	case *types.AttributeValueMemberBS:
+		return &types.AttributeValueMemberBS{Value: slices.SortedFunc(slices.Values(av.Value), bytes.Compare)}
+	case *types.AttributeValueMemberL:
+		list := make([]types.AttributeValue, len(av.Value))
+		for i, v := range av.Value {
+			list[i] = inOrder(v)
+		}
+		return &types.AttributeValueMemberL{Value: list}
+	case *types.AttributeValueMemberM:
+		fields := make(Item, len(av.Value))
+		for name, v := range av.Value {
+			fields[name] = inOrder(v)
+		}
+		return &types.AttributeValueMemberM{Value: fields}
+	}
+	return av
 }

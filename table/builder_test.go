@@ -66,7 +66,7 @@ func TestBuilder_AddTakesNumbersAndSetsAndRemoveFromSets(t *testing.T) {
 	}
 }
 
-func TestBuilder_EqualRequestsHaveEqualBytes(t *testing.T) {
+func TestBuilder_EqualRequestsHaveEqualExpressions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		build := func() (string, string, builder) {

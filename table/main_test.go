@@ -91,6 +91,14 @@ func num(n string) types.AttributeValue { return &types.AttributeValueMemberN{Va
 func strs(s ...string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: s} }
 func nums(s ...string) types.AttributeValue { return &types.AttributeValueMemberNS{Value: s} }
 
+func blobs(s ...string) types.AttributeValue {
+	v := &types.AttributeValueMemberBS{}
+	for _, e := range s {
+		v.Value = append(v.Value, []byte(e))
+	}
+	return v
+}
+
 func list(v ...types.AttributeValue) types.AttributeValue {
 	return &types.AttributeValueMemberL{Value: v}
 }

@@ -144,6 +144,33 @@ func TestExplain_FallsBackOnEarlierOnes(t *testing.T) {
 	})
 }
 
+// Go maps have their elements in any order. The operation is built anew each time, as after a crash.
+func TestWriteOnce_SetsOfGoMapsAreTheSameEachTime(t *testing.T) {
+	type sets struct {
+		Words   map[string]struct{} `dynamo:",set"`
+		Numbers map[int]bool        `dynamo:",set"`
+		Blobs   [][]byte            `dynamo:",set"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		token, want := rand.Text(), table.Item{"Words": strs("a", "b", "c", "d"), "Numbers": nums("-1", "1", "10", "9"), "Blobs": blobs("a", "b", "c", "d")}
+		for i := range 10 {
+			v := sets{
+				Words:   map[string]struct{}{"a": {}, "b": {}, "c": {}, "d": {}},
+				Numbers: map[int]bool{-1: true, 1: true, 9: true, 10: true},
+				Blobs:   [][]byte{{'a'}, {'b'}, {'c'}, {'d'}},
+			}
+			v.Blobs[0], v.Blobs[i%4] = v.Blobs[i%4], v.Blobs[0]
+			op := table.Update(key("p", "s"), table.Attr("v").Set(map[string]any{"list": []sets{v}}), table.Attr("n").Add(1))
+			require.NoError(t, f.WriteOnce(t.Context(), token, op))
+		}
+		item := f.get(t, "p", "s")
+		assert.Equal(t, num("1"), item["n"])
+		got := item["v"].(*types.AttributeValueMemberM).Value["list"].(*types.AttributeValueMemberL).Value[0].(*types.AttributeValueMemberM)
+		assert.True(t, attrvalue.SameItem(want, got.Value))
+	})
+}
+
 func TestWriteOnce_AppliesOnce(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
