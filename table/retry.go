@@ -27,9 +27,10 @@ type Retry struct {
 	// Retryable reports whether to repeat a request that failed with err. Defaults to [Retryable].
 	Retryable func(err error) bool
 
-	// Timeout bounds each request. One that takes longer is treated like one without an answer, and repeated. It does
-	// not apply to calls whose context ends sooner, and to those that are sent once ([WithoutRetry]). A negative
-	// Timeout means none. Defaults to 5 s.
+	// Timeout bounds each request. One that takes longer is treated like one without an answer, and repeated. If the SDK
+	// was still waiting for credentials, the error is [ErrCredentials], since nothing was sent. Timeout does not apply to
+	// calls whose context ends sooner, and to those that are sent once ([WithoutRetry]). A negative Timeout means none.
+	// Defaults to 5 s.
 	Timeout time.Duration
 
 	machine machine.Machine
