@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -63,8 +64,8 @@ func (t *Table) Write(ctx context.Context, ops ...Op) error {
 	return t.transact(ctx, t.newToken(), list)
 }
 
-// WriteOnce is [Table.Write] with the caller's token of 1 to 36 characters. Calls with the same token and the same
-// operations within 10 minutes are applied once. A single operation is sent as a transaction too.
+// WriteOnce is [Table.Write] with the caller's token of 1 to 36 characters (UTF-16 code units). Calls with the same token and
+// the same operations within 10 minutes are applied once. A single operation is sent as a transaction too.
 //
 // The same token with other operations is refused with [ErrInvalid].
 //
@@ -76,7 +77,7 @@ func (t *Table) WriteOnce(ctx context.Context, token string, ops ...Op) error {
 	if err != nil {
 		return err
 	}
-	if n := utf8.RuneCountInString(token); n == 0 || n > 36 {
+	if n := len(utf16.Encode([]rune(token))); n == 0 || n > 36 { // as DynamoDB Local counts them
 		return fmt.Errorf("table: write: %w: a token has 1 to 36 characters, not %d", ErrInvalid, n)
 	}
 	if !utf8.ValidString(token) { // the SDK would make two such tokens equal, and the second write would be lost

@@ -187,7 +187,8 @@ func TestWriteOnce_AppliesOnce(t *testing.T) {
 		require.NoError(t, f.WriteOnce(t.Context(), rand.Text(), add(1)))
 		assert.Equal(t, num("2"), f.get(t, "p", "s")["n"])
 		require.NoError(t, f.WriteOnce(t.Context(), rand.Text()+strings.Repeat("é", 10), add(1)), "characters, not bytes")
-		for _, bad := range []string{"", strings.Repeat("t", 37), strings.Repeat("é", 37), "a\xff"} {
+		require.NoError(t, f.WriteOnce(t.Context(), rand.Text()+strings.Repeat("😀", 5), add(1)))
+		for _, bad := range []string{"", strings.Repeat("t", 37), strings.Repeat("é", 37), strings.Repeat("😀", 19), "a\xff"} {
 			f.faults.Script()
 			assert.ErrorIs(t, f.WriteOnce(t.Context(), bad, add(1)), table.ErrInvalid, "%q", bad)
 			assert.Empty(t, f.faults.Sent())
