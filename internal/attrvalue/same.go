@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cockroachdb/apd/v3"
 )
 
 // SameItem is [Same] for items.
@@ -41,34 +40,44 @@ func Same(a, b types.AttributeValue) bool {
 		return ok && slices.EqualFunc(a.Value, b.Value, Same)
 	case *types.AttributeValueMemberSS:
 		b, ok := b.(*types.AttributeValueMemberSS)
-		return ok && sameSet(a.Value, b.Value, func(x, y string) bool { return x == y })
+		return ok && sameSet(a.Value, b.Value, func(s string) string { return s })
 	case *types.AttributeValueMemberNS:
 		b, ok := b.(*types.AttributeValueMemberNS)
-		return ok && sameSet(a.Value, b.Value, sameNumber)
+		return ok && sameSet(a.Value, b.Value, numberKey)
 	case *types.AttributeValueMemberBS:
 		b, ok := b.(*types.AttributeValueMemberBS)
-		return ok && sameSet(a.Value, b.Value, bytes.Equal)
+		return ok && sameSet(a.Value, b.Value, func(b []byte) string { return string(b) })
 	}
 	return a == nil && b == nil
 }
 
-func sameSet[E any](a, b []E, same func(x, y E) bool) bool {
+// sameSet compares sets by their elements' keys, which are the same for elements that DynamoDB considers equal. Sets can have many
+// thousand elements, so it does not compare each with each.
+func sameSet[E any](a, b []E, key func(E) string) bool {
 	if len(a) != len(b) {
 		return false
 	}
+	left := make(map[string]bool, len(b))
+	for _, y := range b {
+		left[key(y)] = true
+	}
 	for _, x := range a {
-		if !slices.ContainsFunc(b, func(y E) bool { return same(x, y) }) {
+		if k := key(x); left[k] {
+			delete(left, k)
+		} else {
 			return false
 		}
 	}
 	return true
 }
 
-func sameNumber(a, b string) bool {
-	if a == b {
-		return true
+func sameNumber(a, b string) bool { return a == b || numberKey(a) == numberKey(b) }
+
+// numberKey returns a text that is the same for equal numbers. What DynamoDB cannot hold equals only itself.
+func numberKey(text string) string {
+	same, _, err := measureNumber(text)
+	if err != nil {
+		return "? " + text
 	}
-	x, _, errX := apd.NewFromString(a)
-	y, _, errY := apd.NewFromString(b)
-	return errX == nil && errY == nil && x.Cmp(y) == 0
+	return same
 }

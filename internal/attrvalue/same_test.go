@@ -1,7 +1,9 @@
 package attrvalue_test
 
 import (
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
@@ -56,4 +58,20 @@ func TestSame_ComparesAsDynamoDBDoes(t *testing.T) {
 	assert.False(t, attrvalue.SameItem(map[string]types.AttributeValue{"a": n("1")}, map[string]types.AttributeValue{"b": n("1")}))
 	assert.False(t, attrvalue.SameItem(map[string]types.AttributeValue{"a": n("1")}, map[string]types.AttributeValue{}))
 	assert.True(t, attrvalue.SameItem(nil, map[string]types.AttributeValue{}))
+}
+
+// A set can have many thousand elements. Comparing each with each would take minutes for one item.
+func TestSame_ComparesLargeSetsInLinearTime(t *testing.T) {
+	const elements = 20_000
+	a, b := &types.AttributeValueMemberNS{}, &types.AttributeValueMemberNS{}
+	for i := range elements {
+		a.Value = append(a.Value, strconv.Itoa(i))
+		b.Value = append(b.Value, strconv.Itoa(elements-1-i)+".0")
+	}
+	start := time.Now()
+	assert.True(t, attrvalue.Same(a, b))
+	assert.Less(t, time.Since(start), 10*time.Second)
+	b.Value[0] = b.Value[1] // twice, which is no set
+	assert.False(t, attrvalue.Same(a, b))
+	assert.False(t, attrvalue.Same(b, a))
 }
