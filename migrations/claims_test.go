@@ -311,29 +311,49 @@ func (w *world) effects(id string) (list []int64) {
 
 // No answer tells whether an item was written, so neither does the error of that item.
 func TestBackfill_AnItemWithoutAnAnswerMayBeWritten(t *testing.T) {
+	denied := faulty.Refuse(400, "AccessDeniedException")
+	for _, script := range [][]faulty.Outcome{{faulty.DropReply, denied}, {faulty.DropReply, faulty.Throttle(), denied}} {
+		_, err := oneItem(t, script...)
+		var failed *migrations.ItemError
+		require.ErrorAs(t, err, &failed)
+		assert.True(t, table.MayBeApplied(err))
+		assert.True(t, table.MayBeApplied(failed))
+	}
+}
+
+// The answer to the write of an item is lost, and its repetition is throttled. So the third one finds what the first one has written: no
+// other program has changed the item.
+func TestBackfill_CountsAnItemThatIsThrottledAfterALostAnswer(t *testing.T) {
+	p, err := oneItem(t, faulty.DropReply, faulty.Throttle())
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, p.Changed)
+	assert.Zero(t, p.Conflicts)
+}
+
+// oneItem runs a backfill of one item, which is written once. The script begins with the write of the item.
+func oneItem(t *testing.T, script ...faulty.Outcome) (p migrations.Progress, err error) {
+	t.Helper()
 	virtual(t, func(ctx context.Context, w *world) {
 		w.fill(1)
 		var faults faulty.Client
-		tbl, err := table.Open(w.connect(faults.Options), w.schema)
-		require.NoError(t, err)
-		locks, err := lock.New(tbl, lock.Config{Logger: discard})
-		require.NoError(t, err)
-		m, err := migrations.New(tbl, locks, []migrations.Migration{{ID: "1_fill", Up: func(ctx context.Context, run *migrations.Run) error {
-			_, err := run.Backfill(ctx, migrations.Backfill{
+		tbl, e := table.Open(w.connect(faults.Options), w.schema)
+		require.NoError(t, e)
+		locks, e := lock.New(tbl, lock.Config{Logger: discard})
+		require.NoError(t, e)
+		m, e := migrations.New(tbl, locks, []migrations.Migration{{ID: "1_fill", Up: func(ctx context.Context, run *migrations.Run) (err error) {
+			p, err = run.Backfill(ctx, migrations.Backfill{
 				Name: "fill", Segments: 1, Filter: only(),
 				Transform: func(ctx context.Context, item table.Item) (table.Item, error) {
-					faults.Script(faulty.DropReply, faulty.Refuse(400, "AccessDeniedException"))
+					faults.Script(script...)
 					return increment(ctx, item)
 				},
 			})
 			return err
 		}}}, migrations.WithLogger(discard))
-		require.NoError(t, err)
+		require.NoError(t, e)
 		_, err = m.Up(ctx)
-		var failed *migrations.ItemError
-		require.ErrorAs(t, err, &failed)
-		assert.True(t, table.MayBeApplied(err))
-		assert.EqualValues(t, 1, integer(w.get(failed.Key)["m"]))
+		assert.EqualValues(t, 1, integer(w.get(itemKey(0))["m"]))
 		require.NoError(t, locks.Close(ctx))
 	})
+	return p, err
 }

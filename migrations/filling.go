@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/table"
@@ -130,13 +131,17 @@ func (f *filling) record(ctx context.Context, c checkpoint) error {
 }
 
 // paid runs request, and charges the units that it used to the budgets. Being throttled is the ordinary case if a backfill uses up what a
-// table has, and no failure: the request is repeated for as long as that takes.
+// table has, and no failure: the request is repeated for as long as that takes. The error covers all attempts ([table.MayBeApplied]).
 func (f *filling) paid(ctx context.Context, request func(ctx context.Context) error) error {
+	unclear := false // an earlier attempt may have been applied: it got no answer before it was throttled
 	for {
 		if err := f.throttle.wait(ctx); err != nil {
 			return err
 		}
 		err := f.charged(ctx, request)
+		if unclear = unclear || table.MayBeApplied(err); err != nil {
+			err = errs.WithOutcome(err, unclear)
+		}
 		if !errors.Is(err, table.ErrThrottled) || ctx.Err() != nil {
 			f.throttle.passed()
 			return err

@@ -138,7 +138,7 @@ func (s *segment) transform(ctx context.Context, item table.Item) (wrote bool, e
 			return true, nil
 		case !errors.As(err, &failed):
 			return false, s.itemError(ctx, item, err)
-		case failed.Repeated && attrvalue.SameItem(failed.Item, next):
+		case table.MayBeApplied(err) && attrvalue.SameItem(failed.Item, next):
 			return true, nil // written by an attempt whose answer was lost
 		}
 		if item, err = s.after(ctx, item, failed.Item); err != nil || item == nil {
