@@ -15,8 +15,9 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// DynamoDB refuses an item with an attribute that cannot be the key of an index. A dry run finds the same items as the writes do.
-func TestDryRun_ChecksIndexKeys(t *testing.T) {
+// DynamoDB refuses an item with an attribute that cannot be the key of an index, or with a value that is none. A dry run finds the same
+// items as the writes do.
+func TestDryRun_ChecksIndexKeysAndValues(t *testing.T) {
 	t.Parallel()
 	binary := func(n int) types.AttributeValue { return &types.AttributeValueMemberB{Value: make([]byte, n)} }
 	long := func(n int) types.AttributeValue { return text(strings.Repeat("x", n)) }
@@ -38,6 +39,9 @@ func TestDryRun_ChecksIndexKeys(t *testing.T) {
 		{"too long", table.Item{"group": long(2049)}, false},
 		{"too long binary", table.Item{"code": binary(2049)}, false},
 		{"too long to sort", table.Item{"label": long(1025)}, false},
+		{"binary without keys", table.Item{"b": binary(0)}, true},
+		{"nil binary", table.Item{"b": &types.AttributeValueMemberB{}}, false},
+		{"nil binary in a list", table.Item{"b": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberB{}}}}, false},
 	}
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		w := newWorld(t, table.Schema{Name: e.TableName(t), Indexes: []table.Index{

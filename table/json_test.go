@@ -213,7 +213,7 @@ func TestItemToJSON_HasAnOrderAndNoNull(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, `{"a":{"S":"<&>"},"b":{"L":[]}}`, string(text)) //nolint:testifylint // the order counts
 	for _, bad := range []types.AttributeValue{
-		nil, &types.UnknownUnionMember{}, (*types.AttributeValueMemberS)(nil), &types.AttributeValueMemberBS{Value: [][]byte{nil}},
+		nil, &types.UnknownUnionMember{}, (*types.AttributeValueMemberS)(nil), &types.AttributeValueMemberB{}, &types.AttributeValueMemberBS{Value: [][]byte{nil}},
 		str("\xff"), num("\xff"), strs("a", "\xff"), nums("\xff"),
 	} {
 		for _, item := range []table.Item{{"a": bad}, {"a": list(bad)}, {"a": &types.AttributeValueMemberM{Value: table.Item{"b": bad}}}} {

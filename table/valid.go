@@ -32,8 +32,12 @@ func checkLevel(av types.AttributeValue, level int) error {
 		return checkText(av.Value...)
 	case *types.AttributeValueMemberNS:
 		return checkText(av.Value...)
+	case *types.AttributeValueMemberB:
+		if av.Value == nil { // it would be sent as null
+			return fmt.Errorf("%w: a binary value that is nil", ErrInvalid)
+		}
 	case *types.AttributeValueMemberBS:
-		if slices.ContainsFunc(av.Value, func(b []byte) bool { return b == nil }) { // it would be sent as null
+		if slices.ContainsFunc(av.Value, func(b []byte) bool { return b == nil }) { // as above
 			return fmt.Errorf("%w: a set with an element that is nil", ErrInvalid)
 		}
 	case *types.AttributeValueMemberL:
