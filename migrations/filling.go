@@ -68,7 +68,7 @@ func (f *filling) recall(c checkpoint) {
 
 // fill runs all unfinished segments. The first error ends all of them.
 func (f *filling) fill(ctx context.Context) error {
-	ctx = nilctx.Checked(ctx, ErrInvalid)
+	ctx, f.usage = table.WithUsage(nilctx.Checked(ctx, ErrInvalid))
 	r := f.run
 	parts := r.steps[f.spec.Name]
 	for _, c := range parts {
@@ -86,7 +86,6 @@ func (f *filling) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, f.usage = table.WithUsage(ctx)
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := f.report(inner, cancel)

@@ -45,3 +45,22 @@ func TestProgress_EstimatesTheRemainingTimeOrNone(t *testing.T) {
 		})
 	}
 }
+
+// The units of the progress are those of all requests of the backfill, also of those that record its beginning and its end.
+func TestProgress_HasAllUnits(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.fill(50)
+		_, err := w.migrator([]migrations.Migration{{ID: "1_fill", Up: func(ctx context.Context, run *migrations.Run) error {
+			w.engine.ResetRequests()
+			p, err := run.Backfill(ctx, migrations.Backfill{Name: "fill", Segments: 2, PageSize: 10, Transform: double})
+			units := map[string]float64{}
+			for _, r := range w.engine.Requests() {
+				units[r.Operation] += r.Consumed
+			}
+			assert.InDelta(w, units["Scan"], p.ReadUnits, 0.01)
+			assert.InDelta(w, units["UpdateItem"]+units["TransactWriteItems"], p.WriteUnits, 0.01)
+			return err
+		}}}).Up(ctx)
+		require.NoError(w, err)
+	})
+}
