@@ -30,7 +30,8 @@ type Migration struct {
 
 	// Revision identifies what the migration does, such as a number or a checksum of its statements. The author changes
 	// it whenever the migration changes, because functions cannot be hashed. A migration that was interrupted, or has failed, is
-	// continued whatever its revision is now: finished steps stay finished, and a backfill goes on from its position. Defaults to "".
+	// continued whatever its revision is now: finished steps stay finished, and a backfill goes on from its position. A Repeatable one
+	// starts anew if its revision has changed. Defaults to "".
 	Revision string
 
 	// Up makes the change. It has to use run for all writes to the table.

@@ -25,10 +25,8 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 	}
 	before := s.records[migration.ID]
 	if before.State == Running || before.State == Failed {
-		// With the same Base, finished steps stay finished. A run in the other direction starts anew, and so does a
-		// repeatable migration with a new revision.
-		if before.Down == down && (!migration.Repeatable || before.Revision == migration.Revision) {
-			record.Base = before.Base
+		if migration.continues(before, down) {
+			record.Base = before.Base // so that finished steps stay finished
 		}
 		record.Attempts = before.Attempts
 	}
@@ -60,6 +58,12 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 	report.Done = append(report.Done, record)
 	m.logger.Info("migrations: "+map[bool]string{false: "applied", true: "taken back"}[down], "id", migration.ID, "took", record.Took)
 	return nil
+}
+
+// continues reports whether another run skips the finished steps of an unfinished one. A run in the other direction starts anew, and so does
+// a repeatable migration with a new revision.
+func (m *Migration) continues(unfinished Record, down bool) bool {
+	return unfinished.Down == down && (!m.Repeatable || unfinished.Revision == m.Revision)
 }
 
 // begin records that the migration runs, and reads which of its steps are finished. It returns the checkpoints with

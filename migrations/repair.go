@@ -15,7 +15,8 @@ type FixKind string
 
 // Kinds of fixes.
 const (
-	// Retry: Up (or Down) may run the unfinished migration again; it skips the finished steps.
+	// Retry: Up (or Down) may run the unfinished migration again. It skips the finished steps, except if the migration is Repeatable and its
+	// revision has changed since.
 	Retry FixKind = "retry"
 	// Settle: the migration is recorded as applied (or as taken back) as it is now.
 	Settle FixKind = "settle"
@@ -99,7 +100,11 @@ func (m *Migrator) fixes(s *snapshot) (list []Fix) {
 			}
 			if !st.Resumable {
 				fix.Kind = Retry
-				fix.Text = fmt.Sprintf("let %s run %s again, without the steps that are done: it %s (attempt %d), and is not marked idempotent", verb, st.ID, how, st.Record.Attempts)
+				from := "without the steps that are done"
+				if !m.byID[st.ID].continues(*st.Record, st.Record.Down) {
+					from = "from its beginning, since its revision has changed"
+				}
+				fix.Text = fmt.Sprintf("let %s run %s again, %s: it %s (attempt %d), and is not marked idempotent", verb, st.ID, from, how, st.Record.Attempts)
 				list = append(list, fix)
 			}
 			fix.Kind = Settle

@@ -82,6 +82,38 @@ func TestRepair_SettlesTheRevisionOfTheProgram(t *testing.T) {
 	}
 }
 
+// A repeatable migration of another revision runs as a whole. The text on which an operator decides says so.
+func TestRepair_SaysWhetherARetrySkipsSteps(t *testing.T) {
+	for revision, c := range map[string]struct {
+		text string
+		want int64
+	}{
+		"a": {"let Up run 1_a again, without the steps that are done: ", 1},
+		"b": {"let Up run 1_a again, from its beginning, since its revision has changed: ", 2},
+	} {
+		virtual(t, func(ctx context.Context, w *world) {
+			list := func(revision string, result error) []migrations.Migration {
+				return []migrations.Migration{{ID: "1_a", Repeatable: true, Revision: revision, Up: func(ctx context.Context, run *migrations.Run) error {
+					if err := run.AtomicStep(ctx, "s", once("s")); err != nil {
+						return err
+					}
+					return result
+				}}}
+			}
+			_, err := w.migrator(list("a", assert.AnError)).Up(ctx)
+			require.ErrorIs(w, err, assert.AnError)
+			m := w.migrator(list(revision, nil))
+			made, err := m.Repair(ctx, func(f migrations.Fix) bool { return f.Kind == migrations.Retry })
+			require.NoError(w, err)
+			require.Len(w, made, 1)
+			assert.Contains(w, made[0].Text, c.text)
+			_, err = m.Up(ctx)
+			require.NoError(w, err)
+			assert.Equal(w, c.want, w.count("s"))
+		})
+	}
+}
+
 // Repair waits for another instance without reading the records again and again.
 func TestRepair_WaitsWithoutReading(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
