@@ -96,7 +96,8 @@
 // # Cost
 //
 //	Up, nothing pending            1 consistent Query: 1 read unit per 4 KB of records, about 15 of them
-//	Up, Down, Baseline, Repair     2 Queries and the cost of a lock
+//	Up, Down, Repair               2 Queries and the cost of a lock
+//	Baseline                       1 Query and the cost of a lock
 //	a migration                    2 transactions of 4 write units each
 //	Step                           1 transaction of 4 write units
 //	Atomic, AtomicStep             1 transaction of 4 write units and twice the operations'

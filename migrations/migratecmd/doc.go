@@ -35,7 +35,7 @@
 //	validate            fail unless the table's records and the program agree
 //	help [SUBCOMMAND]   explain
 //
-// All subcommands take -json. Flags have one hyphen or two, before or after the operands.
+// All subcommands but help take -json. Flags have one hyphen or two, before or after the operands.
 //
 // # Output
 //
@@ -70,6 +70,6 @@
 //
 // # Cost
 //
-// Each subcommand costs as much as the Migrator's method of the same name. A repair that makes fixes, and a migration that fails,
-// cost one more consistent query.
+// Each subcommand costs as much as the Migrator's method of the same name. A repair that makes fixes costs one more consistent query.
+// After a migration has failed, or the context has ended, the recorded state costs as much as Status.
 package migratecmd
