@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrInvalid reports an invalid argument or migration. Nothing was sent.
+	// ErrInvalid reports an invalid argument or migration, or a request that DynamoDB refuses as invalid.
 	ErrInvalid = table.ErrInvalid
 
 	// ErrDrift reports that the revision of an applied migration has changed. The error is a *[DriftError].

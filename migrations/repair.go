@@ -44,7 +44,7 @@ type Fix struct {
 // It returns the fixes that were made, also with an error, or, with a nil approve, those that are possible. A Forget has been made when
 // the record is deleted. An error after that leaves rows of steps behind, which do not count.
 //
-// Cost: one consistent query; a lock, a second query and a guarded write per fix.
+// Cost: one consistent query; a lock, a second query and a guarded write per fix. A Forget also reads and deletes the rows of its steps.
 func (m *Migrator) Repair(ctx context.Context, approve func(Fix) bool) ([]Fix, error) {
 	s, err := m.read(ctx)
 	if err != nil {
