@@ -44,7 +44,7 @@ const (
 type Option func(*Migrator) error
 
 // InSet separates this list of migrations from others in the same table. The name has 1 to 64 bytes of UTF-8. Each set
-// has its own lock. Defaults to "main".
+// has its own lock, and its own records: under another name, all migrations are pending again. Defaults to "main".
 func InSet(name string) Option {
 	return func(m *Migrator) error {
 		if name == "" || len(name) > 64 || !utf8.ValidString(name) {
