@@ -37,7 +37,7 @@ func (m *Migrator) Baseline(ctx context.Context, id string) (Report, error) {
 					Owner: lease.Owner(), Fence: lease.Fence(), Base: lease.Fence(), Started: now, Finished: now,
 				})
 			case Running, Failed:
-				return &UnfinishedError{*st.Record, st.Resumable && st.Record.Down}
+				return &UnfinishedError{*st.Record, st.Resumable}
 			}
 		}
 		const most = table.MaxOps - 1

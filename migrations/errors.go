@@ -98,11 +98,11 @@ func (e *UnknownError) Error() string {
 func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 
 // UnfinishedError names the migration that needs a decision: [Migrator.Repair] or, if it was being taken back,
-// [Migrator.Down]. It matches [ErrUnfinished].
+// [Migrator.Down]. [Migrator.Baseline] also returns it for one that [Migrator.Up] continues. It matches [ErrUnfinished].
 type UnfinishedError struct {
 	Record Record
 
-	resumable bool // Down continues it
+	resumable bool // Up continues it, or Down if it was being taken back
 }
 
 func (e *UnfinishedError) Error() string {
@@ -113,8 +113,11 @@ func (e *UnfinishedError) Error() string {
 	if e.Record.Down {
 		how += " while it was taken back"
 	}
-	if e.resumable {
+	switch {
+	case e.resumable && e.Record.Down:
 		next = "Down goes on with it, or Repair decides"
+	case e.resumable:
+		next = "Up goes on with it"
 	}
 	return fmt.Sprintf("%v: %s %s: %s", ErrUnfinished, e.Record.ID, how, next)
 }

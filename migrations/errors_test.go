@@ -51,15 +51,16 @@ func TestError_ACanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 	}
 }
 
-func TestUnfinishedError_SaysThatDownGoesOnOnlyWhereItDoes(t *testing.T) {
+// What the error names is possible.
+func TestUnfinishedError_SaysWhatGoesOnWithIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		idempotent, down bool // whether it failed while it was taken back
-		want             bool
+		want             string
 	}{
-		"taken back, idempotent": {true, true, true},
-		"taken back":             {false, true, false},
-		"applied, idempotent":    {true, false, false},
-		"applied":                {false, false, false},
+		"taken back, idempotent": {true, true, "failed while it was taken back: Down goes on with it, or Repair decides"},
+		"taken back":             {false, true, "failed while it was taken back: Repair decides"},
+		"applied, idempotent":    {true, false, "failed: Up goes on with it"},
+		"applied":                {false, false, "failed: Repair decides"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -86,8 +87,11 @@ func TestUnfinishedError_SaysThatDownGoesOnOnlyWhereItDoes(t *testing.T) {
 				}
 				for call, err := range unfinished {
 					require.ErrorIs(w, err, migrations.ErrUnfinished, call)
-					assert.Equal(w, c.want, strings.Contains(err.Error(), "Down goes on with it"), "%s: %v", call, err)
+					assert.ErrorContains(w, err, "1_a "+c.want, call)
 				}
+				fixes, err := m.Repair(ctx, nil)
+				require.NoError(w, err)
+				assert.Equal(w, strings.Contains(c.want, "Repair"), len(fixes) > 0)
 			})
 		})
 	}
