@@ -33,9 +33,9 @@ import (
 // If a run of [Client.Every] is under way under the lock, it counts as interrupted: another instance begins it again.
 //
 // A malformed row ([ErrMalformed]) is reset: its line becomes empty, and its fence greater than every earlier one. If its
-// fence is 2^63 - 4096 or more, fences begin again with the time of day. To reset a malformed row, pass the text of the
-// first element of its line as seenTicket, or "". A row that is in order for a client with another Config.AttributePrefix
-// is refused with [ErrMalformed], and is not changed.
+// fence is 2^63 - 4096 or more, fences begin again with the time of day. What the row records about runs of [Client.Every]
+// stays. To reset a malformed row, pass the text of the first element of its line as seenTicket, or "". A row that is in
+// order for a client with another Config.AttributePrefix is refused with [ErrMalformed], and is not changed.
 //
 // If an answer was lost ([table.ErrUnreachable], or ctx has ended), call it again. Then [ErrNotHeld], or a *[HeldError]
 // with a greater fence, means that the holder has lost the lock.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -96,5 +97,39 @@ func TestEvery_RenewedRunOfALongIntervalIsKept(t *testing.T) {
 		once(func(context.Context, *lock.Lease) error { return nil })
 		require.Len(t, began, 3)
 		assert.Equal(t, began[0], began[1], "the one that was broken off")
+	})
+}
+
+// The row of a job is damaged and reset in the middle of an interval. The interval that is recorded is not run again.
+func TestEvery_AResetRowKeepsItsRecord(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	virtual(t, func(ctx context.Context, w *world) {
+		var runs []time.Time
+		c := w.client(lock.Config{Retention: day})
+		until := func(d time.Duration) {
+			bounded, cancel := context.WithTimeout(ctx, d)
+			defer cancel()
+			_ = c.Every(bounded, lock.Name("report"), month, func(ctx context.Context, l *lock.Lease, at time.Time) error {
+				runs = append(runs, at)
+				return l.Commit(ctx, w.count("n"))
+			})
+		}
+		until(time.Minute)
+		key, err := c.Key(lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, table.Update(key, table.Attr("line").Set("damaged"))))
+		require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), ""))
+		time.Sleep(8 * 24 * time.Hour)
+		w.engine.Sweep()
+		until(month)
+		require.Len(t, runs, 2)
+		assert.Equal(t, runs[0].Add(month), runs[1])
+		assert.Equal(t, int64(2), w.counted("n"))
+
+		// A record that is itself damaged does not stay.
+		require.NoError(t, w.table.Write(ctx, table.Update(key, table.Attr("ran").Set("damaged"))))
+		require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), ""))
+		until(time.Minute)
+		assert.Len(t, runs, 3)
 	})
 }

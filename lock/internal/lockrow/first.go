@@ -95,14 +95,23 @@ func (r *Rows) SetPermits(key keys.Key, seen *Row, to, ttl int64) table.Op {
 }
 
 // Reset empties the line of a malformed row, if its line and its numbers are as they were seen. fence must be greater than every fence
-// that the lock has had, and every number of a stay. The row stays one of permits if it has a valid number of them.
+// that the lock has had, and every number of a stay. The row stays one of permits if it has a valid number of them. Valid times of runs
+// stay, and the row is kept for as long: otherwise an interval that is recorded would run again.
 func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reason string) table.Op {
 	n := r.names
+	if was, ok := attrvalue.Natural(seen[n.TTL]); ok {
+		c.TTL = max(c.TTL, was)
+	}
 	changes := []table.Change{
 		table.Attr(n.Since).Set(c.Since), table.Attr(n.TTL).Set(c.TTL),
 		table.Attr(n.Forced).Set(reason),
 	}
-	none := []string{n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed, n.Ousted, n.Kept, n.Nonce}
+	none := []string{n.Renewed, n.Writes, n.Edits, n.Hold, n.Ousted, n.Kept, n.Nonce}
+	for _, run := range []string{n.Ran, n.Running, n.Failed} {
+		if _, ok := attrvalue.Natural(seen[run]); !ok {
+			none = append(none, run)
+		}
+	}
 	if permits, ok := attrvalue.Natural(seen[n.Permits]); ok && permits >= MinPermits && permits <= Cap {
 		changes = append(changes, table.Attr(n.Line).Set(list()), table.Attr(n.Stays).Set(list()), table.Attr(n.Next).Set(list(num(fence))), table.Attr(n.ForcedFence).Set(fence))
 		none = append(none, n.Fence, n.Data)
