@@ -23,6 +23,10 @@ func newIntervals(length, offset time.Duration, location *time.Location) (v inte
 	case length%day != 0:
 		return v, invalid("At: an interval of %v in %s: want whole days, since those there have 23 to 25 hours", length, location)
 	}
+	const most = int(day / time.Second)
+	if _, ahead := time.UnixMilli(0).In(location).Zone(); ahead <= -most || ahead >= most { // a time.FixedZone can have any number
+		return v, invalid("At: a location that is %d seconds ahead of UTC: want less than a day", ahead)
+	}
 	return intervals{millis: length.Milliseconds(), offset: offset.Milliseconds(), location: location}, nil
 }
 

@@ -29,8 +29,8 @@ func ofEvery(name string, set func(*job) error) Option {
 //
 // A location is for intervals of whole days. The interval then begins when the clocks of that location show the offset
 // as a time of day: At(2*time.Hour+30*time.Minute, berlin) is half past two in the morning, in summer and in winter.
-// nil means UTC. time.Local is refused, since it differs between machines. An interval of a week begins on a Thursday.
-// For Monday, use an offset of four days more.
+// nil means UTC. time.Local is refused, since it differs between machines. So is a [time.FixedZone] that differs from UTC by
+// a day or more. An interval of a week begins on a Thursday. For Monday, use an offset of four days more.
 //
 // When clocks are put forward past that time, the interval begins at that moment, for example at three o'clock. When
 // clocks are put back and show that time twice, it begins at the first of the two. So each day has one run, and an
@@ -39,7 +39,7 @@ func ofEvery(name string, set func(*job) error) Option {
 // All instances need the same offset, the same location, and the same version of the time zone data.
 func At(offset time.Duration, location *time.Location) Option {
 	return ofEvery("At", func(j *job) error {
-		j.offset, j.location = offset.Truncate(time.Millisecond), location
+		j.offset, j.location = offset, location
 		return nil
 	})
 }
