@@ -78,10 +78,20 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
 		released = nil // err says it already
 	}
-	if err = joinRelease(err, released); l.inDoubt() && errors.Is(err, ErrLost) {
-		return wrap("do", unknown(errs.Kind(table.ErrUnreachable, err)))
+	err, doubt := l.outcome(err, released)
+	if doubt {
+		return wrap("do", err)
 	}
 	return err
+}
+
+// outcome joins the error of a function, which has run under the lease, with that of the release. doubt means that a commit of the
+// function may have been applied, although the lock was lost: then the error does not match ErrLost.
+func (l *Lease) outcome(err, released error) (_ error, doubt bool) {
+	if err = joinRelease(err, released); l.inDoubt() && errors.Is(err, ErrLost) {
+		return unknown(errs.Kind(table.ErrUnreachable, err)), true
+	}
+	return err, false
 }
 
 // joinRelease joins the error of a function, which has run under a lease, with that of the release. If the function has succeeded, it may

@@ -24,7 +24,8 @@ import (
 // Lead returns in these cases:
 //
 //   - f returns, and until then the lock was neither lost nor asked for ([Client.Revoke]). Or f has committed
-//     ([Lease.Commit]). The error is that of f, or nil. The lock is released.
+//     ([Lease.Commit]). The error is that of f, or nil. The lock is released. After a commit without an answer, the error
+//     can match [table.ErrUnreachable] also if f has returned nil: see [Client.Do].
 //   - ctx ends or the client is closed. The error matches ctx.Err() or [ErrClosed], joined with that of f. f has
 //     returned, and the lock is released.
 //   - Another attempt cannot help: [ErrInvalid], [ErrNotLock], [ErrMalformed], [ErrMultiRegion], a [*PermitsError], a
@@ -59,7 +60,8 @@ func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Con
 		case cause == nil && errors.Is(released, ErrLost) && !l.inDoubt(): // the release was the first to notice the loss
 			return false, released
 		case l.committed.Load(), cause == nil, errors.Is(cause, ErrReleased):
-			return true, joinRelease(err, released)
+			err, _ = l.outcome(err, released)
+			return true, err
 		}
 		return false, cause // if the release has failed, renewals repeat it
 	}))

@@ -302,6 +302,39 @@ func TestLead_CampaignsAgainAfterALossThatTheReleaseShows(t *testing.T) {
 	}
 }
 
+// The answer to a commit is lost, and the next holder is forced. Nothing tells the release whether the lock was lost or the commit was
+// applied, as it was. The error is that of Do.
+func TestLead_CommitWithoutAnAnswerIsNoLoss(t *testing.T) {
+	for name, drops := range map[string]bool{"returned": false, "dropped": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				c, other, operator, terms := w.clientOver(way, quiet), w.client(quiet), w.client(quiet), 0
+				err := c.Lead(ctx, lock.Name("leader"), func(inside context.Context, l *lock.Lease) error {
+					terms++
+					next := acquireAsync(ctx, other, l.Target())
+					way.cut(unanswered)
+					bounded, cancel := context.WithTimeout(inside, 3*time.Second)
+					defer cancel()
+					err := l.Commit(bounded, w.count("n"))
+					<-next
+					w.force(ctx, operator, l.Target())
+					way.cut(open)
+					if drops {
+						return nil
+					}
+					return err
+				})
+				require.ErrorIs(t, err, table.ErrUnreachable)
+				require.NotErrorIs(t, err, lock.ErrLost)
+				assert.True(t, table.MayBeApplied(err))
+				assert.Equal(t, int64(1), w.counted("n"))
+				assert.Equal(t, 1, terms)
+			})
+		})
+	}
+}
+
 // fenced is a row that names its writer.
 func (w *world) fenced(fence int64) table.Item {
 	item := w.table.KeyItem(w.row("fenced"))
