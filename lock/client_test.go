@@ -63,6 +63,29 @@ func TestHomeRegion_IsNeededInAMultiRegionTable(t *testing.T) {
 	})
 }
 
+// An operator's client is in another region than the holder, as by the region of its profile. Its write would overwrite the row at home.
+func TestHomeRegion_IsNeededByAnOperator(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		tbl, err := table.Open(&replicated{Client: w.sdk(w.engine.HTTPClient())}, table.Schema{Name: "app"})
+		require.NoError(t, err)
+		operator, err := lock.New(tbl, quiet)
+		require.NoError(t, err)
+		for name, err := range map[string]error{
+			"force":       operator.ForceRelease(ctx, l.Target(), l.Ticket()),
+			"revoke":      operator.Revoke(ctx, l.Target()),
+			"set permits": operator.SetPermits(ctx, l.Target(), 3),
+		} {
+			require.ErrorIs(t, err, lock.ErrMultiRegion, name)
+		}
+		time.Sleep(time.Minute)
+		assert.NoError(t, l.Context().Err())
+		assert.NoError(t, l.Write(ctx, w.put("x")))
+		require.NoError(t, operator.Close(ctx))
+	})
+}
+
 // denied may not describe tables.
 type denied struct{ table.Client }
 

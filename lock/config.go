@@ -92,8 +92,8 @@ type Config struct {
 
 	// HomeRegion is the one region in which locks are acquired, such as "eu-west-1", for a table with replicas in other
 	// regions: there, two regions could both grant a lock. A client in another region is refused. Without HomeRegion, a
-	// table with replicas is refused; to find out, the first acquisition sends one DescribeTable, unless Ensure, Plan
-	// or Verify of the same Table has done so.
+	// table with replicas is refused; to find out, the first call that has to know sends one DescribeTable, unless Ensure,
+	// Plan or Verify of the same Table has done so.
 	//
 	// A global table that is strongly consistent across regions (MRSC) supports neither transactions nor time to live.
 	// There, [Lease.Write], [Lease.Commit], [Lease.Guard], [Client.View], and [Client.AcquireAll] of several locks cannot

@@ -41,13 +41,14 @@ import (
 // with a greater fence, means that the holder has lost the lock.
 //
 // Cost: one consistent read and one conditional write. To tell a holder in another process: one conditional write, and
-// one read by that process.
+// one read by that process. The first call of a client without [Config.HomeRegion] sends one DescribeTable, as
+// [Client.Acquire] does.
 func (c *Client) ForceRelease(ctx context.Context, target Target, seenTicket string, reason ...string) error {
 	why, err := c.reason(reason)
 	if err != nil {
 		return wrap("force release", err)
 	}
-	return wrap("force release", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
+	return wrap("force release", c.operateAtHome(ctx, target, func(ctx context.Context, key keys.Key) error {
 		return c.force(ctx, target, key, seenTicket, why)
 	}))
 }
@@ -76,6 +77,16 @@ func (c *Client) operate(ctx context.Context, target Target, f func(ctx context.
 	}
 	defer leave()
 	return f(ctx, key)
+}
+
+// operateAtHome is operate for calls that write. In another region they would check an older row, and then overwrite the present one.
+func (c *Client) operateAtHome(ctx context.Context, target Target, f func(ctx context.Context, key keys.Key) error) error {
+	return c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
+		if err := c.checkRegion(ctx); err != nil {
+			return err
+		}
+		return f(ctx, key)
+	})
 }
 
 // force removes the ticket that was seen from the line if it holds. It empties the line of a malformed row.
@@ -193,9 +204,10 @@ func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Tic
 // the lease is a [Fixed] one, or the holder's session has ended. If 1,000 requests of this kind already wait for the
 // holder's next renewal, it matches [table.ErrThrottled].
 //
-// Cost: one consistent read, and one conditional write for each holder in another process.
+// Cost: one consistent read, and one conditional write for each holder in another process. The first call of a client
+// without [Config.HomeRegion] sends one DescribeTable, as [Client.Acquire] does.
 func (c *Client) Revoke(ctx context.Context, target Target) error {
-	return wrap("revoke", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
+	return wrap("revoke", c.operateAtHome(ctx, target, func(ctx context.Context, key keys.Key) error {
 		row, err := c.read(ctx, key)
 		if err != nil && !errors.Is(err, table.ErrNotFound) {
 			return err

@@ -79,13 +79,10 @@ func (e *PermitsError) Error() string {
 // number gets smaller, and the line of waiters becomes empty or stops being empty between them. The first call of a client
 // without [Config.HomeRegion] sends one DescribeTable, as [Client.Acquire] does.
 func (c *Client) SetPermits(ctx context.Context, target Target, n int) error {
-	return wrap("set permits", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
-		if err := Permits(n)(&request{}); err != nil {
-			return err
-		}
-		if err := c.checkRegion(ctx); err != nil {
-			return err
-		}
+	if err := Permits(n)(&request{}); err != nil {
+		return wrap("set permits", err)
+	}
+	return wrap("set permits", c.operateAtHome(ctx, target, func(ctx context.Context, key keys.Key) error {
 		_, err := c.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) error {
 			row, err := c.read(ctx, key)
 			switch {
