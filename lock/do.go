@@ -78,7 +78,7 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
 		released = nil // err says it already
 	}
-	err, doubt := l.outcome(err, released)
+	doubt, err := l.outcome(err, released)
 	if doubt {
 		return wrap("do", err)
 	}
@@ -87,11 +87,11 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 
 // outcome joins the error of a function, which has run under the lease, with that of the release. doubt means that a commit of the
 // function may have been applied, although the lock was lost: then the error does not match ErrLost.
-func (l *Lease) outcome(err, released error) (_ error, doubt bool) {
+func (l *Lease) outcome(err, released error) (doubt bool, _ error) {
 	if err = joinRelease(err, released); l.inDoubt() && errors.Is(err, ErrLost) {
-		return unknown(errs.Kind(table.ErrUnreachable, err)), true
+		return true, unknown(errs.Kind(table.ErrUnreachable, err))
 	}
-	return err, false
+	return false, err
 }
 
 // joinRelease joins the error of a function, which has run under a lease, with that of the release. If the function has succeeded, it may

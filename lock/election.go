@@ -60,7 +60,7 @@ func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Con
 		case cause == nil && errors.Is(released, ErrLost) && !l.inDoubt(): // the release was the first to notice the loss
 			return false, released
 		case l.committed.Load(), cause == nil, errors.Is(cause, ErrReleased):
-			err, _ = l.outcome(err, released)
+			_, err = l.outcome(err, released)
 			return true, err
 		}
 		return false, cause // if the release has failed, renewals repeat it
