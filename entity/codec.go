@@ -65,7 +65,7 @@ func (k keyPlan) missing(v reflect.Value) *field {
 func (k keyPlan) restore(v reflect.Value, key string, wanted func(*field) bool) error {
 	parsed, err := k.tpl.Parse(key)
 	if err != nil {
-		return err
+		return misfitError{err} // names the template, and nothing of the key
 	}
 	for i, f := range k.stored {
 		if !wanted(f) {

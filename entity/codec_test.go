@@ -217,8 +217,8 @@ func TestDecode_RowsThatDoNotDecode(t *testing.T) {
 		reason string // the types, but nothing of the row
 	}{
 		"total":   {s(canary), ": wrong type: S for int64"},
-		"placed":  {s(canary), ""}, // the error is that of time.Time, and quotes the text
-		"created": {s(canary), ""},
+		"placed":  {s(canary), ": wrong type: want a time of RFC 3339, or seconds as a number"},
+		"created": {s(canary), ": wrong type: want a time of RFC 3339, or seconds as a number"},
 		"tags":    {n("7777"), ": wrong type: N for []string"},
 		"lines":   {s(canary), ": wrong type: S for []string"},
 		"note":    {n("7777"), ": wrong type: N for string"},
@@ -235,6 +235,33 @@ func TestDecode_RowsThatDoNotDecode(t *testing.T) {
 		assert.Equal(t, orders.Key(Order{Tenant: canary, ID: canary}), decode.Key)
 		assert.Error(t, decode.Err)
 		assert.EqualError(t, err, fmt.Sprintf(`entity: decode Order: attribute %q does not fit%s`, attr, c.reason))
+	}
+}
+
+// A key that no template accepts is refused by the name of the template, which tells what the key should look like.
+func TestDecode_NamesTheTemplateThatAKeyDoesNotFit(t *testing.T) {
+	type line struct {
+		Order string `dynamo:"-"`
+		No    string `dynamo:"-"`
+		Place string `dynamo:"-"` // in a key of the index alone
+	}
+	lines := define(t, offline(t, schema("app")), entity.Spec[line]{
+		Type: "Line", PK: "ORDER#{order:raw}", SK: "LINE#{no:raw}", Indexes: []entity.Index[line]{{Name: "gsi1", PK: "PLACE#{place:raw}", SK: "LINE#{no:raw}"}},
+	})
+	const canary = "cAnArY"
+	for attr, want := range map[string]string{
+		"PK":   `keys: parse "ORDER#{order:raw}": key does not match`,
+		"SK":   `keys: parse "LINE#{no:raw}": key does not match`,
+		"g1pk": `keys: parse "PLACE#{place:raw}": key does not match`,
+	} {
+		op := lines.PutOp(line{Order: "a", No: "b", Place: "c"})
+		require.NoError(t, op.Err())
+		item := maps.Clone(op.Item())
+		require.Contains(t, item, attr)
+		item[attr] = &types.AttributeValueMemberS{Value: item[attr].(*types.AttributeValueMemberS).Value + "#" + canary} // a value with the delimiter
+		_, err := lines.Decode(item)
+		assert.EqualError(t, err, fmt.Sprintf("entity: decode Line: attribute %q does not fit: %s", attr, want))
+		assert.ErrorIs(t, err, keys.ErrNoMatch)
 	}
 }
 

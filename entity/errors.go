@@ -91,7 +91,10 @@ func reason(err error) string {
 	if !errors.As(err, &misfit) {
 		return ""
 	}
-	return codec.Reason(misfit.error)
+	if reason := codec.Reason(misfit.error); reason != "" {
+		return reason
+	}
+	return misfit.Error()
 }
 
 // UnknownTypeError reports that [Collect] or [Sort] found a row that none of its sinks takes. It matches [ErrType].

@@ -128,7 +128,7 @@ func misfit(err error) error {
 	return misfitError{err}
 }
 
-// misfitError is an error of the codec, whose text quotes no value.
+// misfitError is an error of the codec, or of a key that does not match its template. Its text quotes no value.
 type misfitError struct{ error }
 
 func (misfitError) Is(target error) bool { return target == ErrInvalid }

@@ -131,7 +131,10 @@ func decodeTime(av types.AttributeValue, v reflect.Value, _ int) error {
 	switch av := av.(type) {
 	case *types.AttributeValueMemberS:
 		if av != nil {
-			return at.UnmarshalText([]byte(av.Value))
+			if at.UnmarshalText([]byte(av.Value)) != nil { // this error quotes the value
+				return fmt.Errorf("%w: want a time of RFC 3339, or seconds as a number", ErrKind)
+			}
+			return nil
 		}
 	case *types.AttributeValueMemberN:
 		if av != nil {
