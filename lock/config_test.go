@@ -90,6 +90,28 @@ func TestConfig_RefusesCollidingAttributeNames(t *testing.T) {
 	}
 }
 
+// The type and the time to live of lock rows have the names that the scheme gives them, and no prefix. An index whose keys are these
+// attributes, but of another type, would make DynamoDB refuse every row of a lock.
+func TestConfig_RefusesAnIndexOnAnAttributeOfTheSchemeOfAnotherType(t *testing.T) {
+	for setting, s := range map[string]table.Schema{
+		"TTL":  {NoTTL: true, Indexes: []table.Index{{Name: "by-it", PK: "group", SK: "ttl"}}},
+		"Type": {NoTTL: true, Indexes: []table.Index{{Name: "by-it", PK: "type", PKType: table.Number}}},
+	} {
+		s.Name = "app"
+		tbl, err := table.Open(tabletest.New(t).Client(), s)
+		require.NoError(t, err)
+		_, err = lock.New(tbl, lock.Config{})
+		require.ErrorIs(t, err, lock.ErrInvalid)
+		require.ErrorContains(t, err, "index by-it")
+		require.ErrorContains(t, err, "name another attribute in Keys."+setting)
+		s.Keys = keys.Scheme{Type: "row_type", TTL: "row_ttl"} // the way out
+		tbl, err = table.Open(tabletest.New(t).Client(), s)
+		require.NoError(t, err)
+		_, err = lock.New(tbl, lock.Config{})
+		require.NoError(t, err)
+	}
+}
+
 // New refuses a table in which rows of the application could have the keys of locks. Each way out that the error names is one.
 func TestNew_RefusesKeysThatRowsOfTheApplicationCouldHave(t *testing.T) {
 	type row struct {
