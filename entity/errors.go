@@ -104,7 +104,11 @@ type UnknownTypeError struct {
 }
 
 func (e *UnknownTypeError) Error() string {
-	return fmt.Sprintf("entity: no sink for a row of type %q", e.Type)
+	row := fmt.Sprintf("of type %q", e.Type)
+	if e.Type == "" {
+		row = "without a type: its key and attributes fit none"
+	}
+	return fmt.Sprintf("entity: no sink for a row %s", row)
 }
 
 // Is reports whether target is [ErrType].

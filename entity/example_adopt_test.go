@@ -16,7 +16,11 @@ import (
 // oldRow is a row as another program writes it.
 func oldRow(key, typ, attribute string, value types.AttributeValue) table.Item {
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-	return table.Item{"pk": text(key), "sk": text(key), "type": text(typ), attribute: value}
+	row := table.Item{"pk": text(key), "sk": text(key), attribute: value}
+	if typ != "" {
+		row["type"] = text(typ)
+	}
+	return row
 }
 
 // Before a program uses a table of another program, it looks at all rows: which of them do not fit, and why?
@@ -34,20 +38,24 @@ func ExampleDecodeError() {
 		table.Put(oldRow("PRODUCT#2", "product", "price", &types.AttributeValueMemberS{Value: "4"})),
 		table.Put(oldRow("PRODUCT#3", "product", "price", &types.AttributeValueMemberN{Value: "4.50"})),
 		table.Put(oldRow("PRODUCT#4", "Product", "price", &types.AttributeValueMemberN{Value: "4"})),
+		table.Put(oldRow("PRODUCT-5", "", "price", &types.AttributeValueMemberN{Value: "4"})),
 	))
 
 	list := map[keys.Key]error{} // the rows that do not fit
 	var all []Product
 	for item, err := range tbl.Scan(ctx, table.Scan{}) {
 		check(err)
-		err = entity.Sort(tbl, item, entity.Into(products, &all), entity.SkipUnknown()) // an Into for each entity
+		err = entity.Sort(tbl, item, entity.Into(products, &all)) // an Into for each entity, and no SkipUnknown
 		var decode *entity.DecodeError
 		var foreign *entity.ForeignTypeError
+		var unknown *entity.UnknownTypeError
 		switch {
 		case errors.As(err, &decode):
 			list[decode.Key] = err
 		case errors.As(err, &foreign):
 			list[foreign.Key] = err
+		case errors.As(err, &unknown):
+			list[unknown.Key] = err
 		default:
 			check(err)
 		}
@@ -56,10 +64,12 @@ func ExampleDecodeError() {
 		text, _, _ := strings.Cut(fmt.Sprint(list[products.Key(Product{ID: id})]), " that is defined")
 		fmt.Println(id, text)
 	}
+	fmt.Println(5, list[keys.NewKey("PRODUCT-5", "PRODUCT-5")])
 	// Output:
 	// 2 entity: decode product: attribute "price" does not fit: wrong type: S for int
 	// 3 entity: decode product: attribute "price" does not fit: wrong type: want a whole number
 	// 4 entity: row is of another type: its key fits product, but its attribute "type" holds no type
+	// 5 entity: no sink for a row without a type: its key and attributes fit none
 }
 
 // An index and a unique value for rows that exist. An upgrade that changes nothing makes Update write all index keys. The
