@@ -376,7 +376,7 @@ func (c *compiler) indexKey(where, index, attr string, kind table.AttributeType,
 		case text != "":
 			c.problem("%s: attribute %q is that of field %s: leave this empty", where, attr, f.goName)
 		case kind == table.Binary:
-			c.problem("%s: attribute %q is binary: such an index cannot be queried", where, attr)
+			c.problem("%s: attribute %q is binary: such an index cannot be queried, so leave it out: rows are in it by their attributes", where, attr)
 		}
 		return keyPlan{attr: attr, natural: f}
 	}

@@ -480,3 +480,38 @@ func TestFacet_OfNaturalKeys(t *testing.T) {
 	_, err := tbl.Schema().Workbench(f)
 	require.NoError(t, err)
 }
+
+// An index with a binary key is left out of a specification. Rows are in it all the same, if a field is the attribute of the key.
+func TestIndex_WithABinaryKeyIsFollowedWithoutAName(t *testing.T) {
+	type photo struct {
+		ID   string `dynamo:"-"`
+		Hash []byte `dynamo:"hash"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		ctx := t.Context()
+		tbl, err := table.Open(e.Client(), table.Schema{
+			Name: e.TableName(t), NoTTL: true, Indexes: []table.Index{{Name: "by-hash", PK: "hash", PKType: table.Binary}},
+		})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(ctx))
+		spec := entity.Spec[photo]{Type: "Photo", PK: "PHOTO#{id}", SK: "PHOTO", Indexes: []entity.Index[photo]{{Name: "by-hash"}}}
+		_, err = entity.Define(tbl, spec)
+		require.ErrorIs(t, err, entity.ErrInvalid)
+		require.ErrorContains(t, err, `attribute "hash" is binary: such an index cannot be queried, so leave it out`)
+		spec.Indexes = nil
+		photos, err := entity.Define(tbl, spec)
+		require.NoError(t, err)
+		for _, p := range []photo{{"1", []byte{0, 255}}, {"2", nil}} {
+			_, err = photos.Create(ctx, p)
+			require.NoError(t, err)
+		}
+		var ids []string
+		for item, err := range tbl.Scan(ctx, table.Scan{Index: "by-hash"}) {
+			require.NoError(t, err)
+			p, err := photos.Decode(item)
+			require.NoError(t, err)
+			ids = append(ids, p.ID)
+		}
+		require.Equal(t, []string{"1"}, ids, "an empty hash is no key")
+	})
+}
