@@ -29,6 +29,20 @@ func (c *compiler) settle(k *keyPlan) {
 	c.plan.homes = append(c.plan.homes, &home)
 }
 
+// alsoStored finds the other index keys that contain the fields of a home.
+func (c *compiler) alsoStored() {
+	for _, home := range c.plan.homes {
+		for _, x := range c.plan.indexes {
+			for _, k := range []keyPlan{x.pk, x.sk} {
+				missing := func(f *field) bool { return !slices.Contains(k.stored, f) }
+				if k.tpl != nil && k.attr != home.attr && !slices.ContainsFunc(home.keeps, missing) {
+					home.also = append(home.also, &k)
+				}
+			}
+		}
+	}
+}
+
 // removable reports whether the entity can omit the key to keep a row out of the index. A home must be stored in any case.
 func (k *keyPlan) removable() bool { return k.tpl != nil && !k.inherited && len(k.keeps) == 0 }
 
@@ -79,18 +93,25 @@ func (k *keyPlan) kept(v reflect.Value) (types.AttributeValue, error) {
 	return &types.AttributeValueMemberS{Value: key}, nil
 }
 
-// restoreHomes sets the fields whose homes are index keys. If it fails, it also returns the attribute that caused the error.
+// restoreHomes sets the fields whose homes are index keys. A row can lack a home and have the fields in another index key: it is older than
+// the index of the home, or was read in an index that does not project the home. If restoreHomes fails, it also returns the attribute that
+// caused the error.
 func (p *plan) restoreHomes(item map[string]types.AttributeValue, v reflect.Value) (attribute string, err error) {
-	for _, k := range p.homes {
-		av := item[k.attr]
-		if av == nil {
-			continue // the row has none, or the index that was read does not project it
+	for _, home := range p.homes {
+		k := home
+		if item[k.attr] == nil {
+			i := slices.IndexFunc(home.also, func(k *keyPlan) bool { return item[k.attr] != nil })
+			if i < 0 {
+				continue
+			}
+			k = home.also[i]
 		}
+		av := item[k.attr]
 		key, ok := av.(*types.AttributeValueMemberS)
 		if !ok || key == nil {
 			return k.attr, fmt.Errorf("%w: not a string", ErrInvalid)
 		}
-		if err := k.restore(v, key.Value, k.isKept); err != nil {
+		if err := k.restore(v, key.Value, home.isKept); err != nil {
 			return k.attr, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -431,5 +432,59 @@ func TestComposite_AdoptedAttributesAreReadBack(t *testing.T) {
 		_, err = n.contacts.Update(ctx, c, entity.Remove("city"))
 		require.ErrorIs(t, err, entity.ErrInvalid)
 		assert.True(t, attrvalue.SameItem(was, n.raw(t, "HILAA", "Carlos Hernández")))
+	})
+}
+
+// A row that is older than the index whose key stores a field has the field in the key of another index. It is read from there, so that
+// an update of that other key does not lose it. So is a row of an index that projects its own keys only.
+func TestComposite_AnotherKeyStoresAFieldThatItsFirstKeyLacks(t *testing.T) {
+	type item struct {
+		Order    string `dynamo:"-"`
+		Product  string `dynamo:"-"`
+		Customer string `dynamo:"-"`
+		At       string `dynamo:"-"` // in the sort keys of both indexes, and nowhere else
+		Price    int    `dynamo:"price"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		ctx := t.Context()
+		tbl, err := table.Open(e.Client(), table.Schema{Name: e.TableName(t), NoTTL: true, Indexes: []table.Index{
+			{Name: "by-product", PK: "g1pk", SK: "g1sk"}, {Name: "by-customer", PK: "g2pk", SK: "g2sk", Include: []string{}},
+		}})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(ctx))
+		items, err := entity.Define(tbl, entity.Spec[item]{
+			Type: "Item", PK: "ORDER#{order}", SK: "ITEM#{product}", Untyped: true,
+			Indexes: []entity.Index[item]{
+				{Name: "by-product", PK: "PRODUCT#{product}", SK: "AT#{at:raw}"}, {Name: "by-customer", PK: "CUSTOMER#{customer}", SK: "{at:raw}"},
+			},
+		})
+		require.NoError(t, err)
+		text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+		old := table.Item{"pk": text("ORDER#1"), "sk": text("ITEM#2"), "g2pk": text("CUSTOMER#3"), "g2sk": text("2020"), "price": &types.AttributeValueMemberN{Value: "5"}}
+		require.NoError(t, tbl.Write(ctx, table.Put(old)))
+		want := item{Order: "1", Product: "2", Customer: "3", At: "2020", Price: 5}
+		got, err := items.Get(ctx, want)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+
+		got, err = items.Update(ctx, item{Order: "1", Product: "2"}, entity.Set("customer", "4"))
+		require.NoError(t, err)
+		want.Customer, old["g2pk"] = "4", text("CUSTOMER#4")
+		assert.Equal(t, want, got)
+		row, err := tbl.Get(ctx, items.Key(want), true)
+		require.NoError(t, err)
+		assert.True(t, attrvalue.SameItem(old, row), "%v", row)
+		_, err = items.Modify(ctx, want, func(i *item) error { i.Customer = "3"; return nil })
+		require.NoError(t, err)
+
+		got, err = items.Create(ctx, item{Order: "6", Product: "7", Customer: "3", At: "2021", Price: 8})
+		require.NoError(t, err)
+		var at []string
+		for i, err := range items.Query(ctx, keys.Values{"customer": "3"}, entity.On("by-customer")) {
+			require.NoError(t, err)
+			assert.Zero(t, i.Price, "not projected")
+			at = append(at, i.At)
+		}
+		assert.Equal(t, []string{"2020", got.At}, at)
 	})
 }

@@ -47,11 +47,12 @@ type plan struct {
 type keyPlan struct {
 	attr      string
 	tpl       *keys.Template
-	refs      []*field // the template's fields, parallel to tpl.Fields()
-	stored    []*field // the fields whose values a key contains: refs without computed shards
-	inherited bool     // in an index: the attribute is also a key of the table, and tpl is that key's template
-	natural   *field   // in an index: the field whose attribute is the key; tpl is nil
-	keeps     []*field // in an index: the fields in stored that no other attribute stores
+	refs      []*field   // the template's fields, parallel to tpl.Fields()
+	stored    []*field   // the fields whose values a key contains: refs without computed shards
+	inherited bool       // in an index: the attribute is also a key of the table, and tpl is that key's template
+	natural   *field     // in an index: the field whose attribute is the key; tpl is nil
+	keeps     []*field   // in an index: the fields in stored that no other attribute stores
+	also      []*keyPlan // of a home: other index keys that contain all fields in keeps
 }
 
 // predicate is the When of an index or of a unique constraint. It is nil if there is none, so that all rows qualify.
@@ -299,6 +300,7 @@ func (c *compiler) compile() {
 	} else {
 		c.rows()
 		c.naturals()
+		c.alsoStored()
 	}
 	c.register()
 }
