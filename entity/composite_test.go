@@ -477,6 +477,13 @@ func TestComposite_AnotherKeyStoresAFieldThatItsFirstKeyLacks(t *testing.T) {
 		_, err = items.Modify(ctx, want, func(i *item) error { i.Customer = "3"; return nil })
 		require.NoError(t, err)
 
+		// An update that sets the field writes the key that the row lacks.
+		_, err = items.Update(ctx, want, entity.Set("at", "2020"))
+		require.NoError(t, err)
+		row, err = tbl.Get(ctx, items.Key(want), true)
+		require.NoError(t, err)
+		assert.Equal(t, text("AT#2020"), row["g1sk"])
+
 		got, err = items.Create(ctx, item{Order: "6", Product: "7", Customer: "3", At: "2021", Price: 8})
 		require.NoError(t, err)
 		var at []string
