@@ -577,6 +577,24 @@ func TestLock_HasItsHistorySinceItWasOpened(t *testing.T) {
 	})
 }
 
+// The script finds an entry by its key. Two with the same key would be drawn anew with each event, and what a reader has selected in them
+// would be lost.
+func TestLock_EntriesOfItsHistoryCanBeToldApart(t *testing.T) {
+	virtual(t, func(w *world) {
+		page := w.open("lock&name=exports")
+		time.Sleep(2 * time.Second)
+		one := w.client("one")
+		for range 2 {
+			_, err := one.Acquire(w.Context(), lock.Name("exports"), lock.Permits(2))
+			require.NoError(w, err)
+		}
+		time.Sleep(2 * time.Second)
+		entries := regexp.MustCompile(`<li data-key="([^"]*)"><time>[\d:]{8}</time> one has a permit</li>`).FindAllStringSubmatch(page.last(), -1)
+		require.Len(w, entries, 2)
+		assert.NotEqual(w, entries[0][1], entries[1][1])
+	})
+}
+
 // The fence of the row is that of none of the permits.
 func TestLock_APermitTakenByForceIsNobodysFence(t *testing.T) {
 	virtual(t, func(w *world) {

@@ -32,6 +32,7 @@ type lockHistory struct {
 	sessions map[string]sighting
 	began    time.Time
 	changes  []change // the latest first
+	counted  int      // number of changes so far, also of those that are not kept
 	wrong    error    // why the row is not that of a lock, or a malformed one; nil otherwise
 	err      error    // why the lock cannot be read
 	unread   error    // why its sessions cannot be read
@@ -39,8 +40,9 @@ type lockHistory struct {
 
 // change is one entry of a history.
 type change struct {
-	at   time.Time
-	text string
+	number int // tells it from others: one process can have several places, whose changes have the same time and text
+	at     time.Time
+	text   string
 }
 
 // follow enters the feed of one lock as a reader. Only a reader can get a feed, so there is none that nobody has ever read,
@@ -152,7 +154,8 @@ func (h *lockHistory) compare(r lock.Record, exists bool, at time.Time) {
 	if h.read {
 		var entries []change
 		for _, text := range changes(&h.record, &r, h.exists, exists) {
-			entries = append(entries, change{at, text})
+			h.counted++
+			entries = append(entries, change{h.counted, at, text})
 		}
 		slices.Reverse(entries)
 		h.changes = append(entries, h.changes...)
@@ -267,7 +270,10 @@ type lockPageView struct {
 	Delete       string
 }
 
-type changeView struct{ Clock, Text string }
+type changeView struct {
+	Number      int
+	Clock, Text string
+}
 
 func (c *Console) lockPage(r *http.Request) (*part, error) {
 	target, query, err := targetOf(r)
@@ -294,7 +300,7 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 	now := c.now()
 	v.Read, v.Exists, v.Wrong, v.Failure, v.Began = h.read, h.exists, c.failure(h.wrong), c.failure(cmp.Or(h.err, h.unread)), clock(h.began)
 	for _, e := range h.changes {
-		v.Changes = append(v.Changes, changeView{clock(e.at)[len("2006-01-02 "):], e.text})
+		v.Changes = append(v.Changes, changeView{e.number, clock(e.at)[len("2006-01-02 "):], e.text})
 	}
 	if !h.exists {
 		return v
