@@ -156,7 +156,7 @@ func TestLook_WithoutTheKeyPrefix(t *testing.T) {
 	environ := []string{envEngine + "=" + url, envScheme + "=" + scheme}
 	for args, want := range map[string]string{
 		"ls":             `no locks are held (in index locks, with the key prefix "")`,
-		"sessions":       `nobody holds a lock or waits for one (in index locks, with the key prefix "")`,
+		"sessions":       `no session holds a lock or waits for one (in index locks, with the key prefix "")`,
 		"ls --in LOCK#a": "no locks are held\n",
 		"ls --all":       `the lock report with the key prefix "shop/"`,
 		"show report":    "no row  LOCK#report LOCK#report",
@@ -204,6 +204,15 @@ func TestShow_TellsWhetherEachHolderLives(t *testing.T) {
 		change(table.Delete(keys.NewKey(session, session)))
 		assert.Equal(b, []string{"rival true live true", "other true gone false"}, states("report"))
 		assert.Contains(b, b.run("show report").stdout, "ended, and the row of its session was deleted: the next one who asks gets the lock")
+	})
+}
+
+// A function on AWS Lambda holds the lock, without a session.
+func TestSessions_DoNotDenyAHolderWithoutOne(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		_, err := b.rival.Acquire(b.Context(), report, lock.Fixed(time.Minute))
+		require.NoError(b, err)
+		assert.Equal(b, outcome{0, "no session holds a lock or waits for one\n", ""}, b.run("sessions"))
 	})
 }
 
