@@ -67,12 +67,13 @@ func (c *call) watch(ctx context.Context, s *store) error {
 		case err != nil:
 			return err
 		default:
-			if !outage.IsZero() {
-				c.say("DynamoDB answers again, after %s", span(time.Since(outage)))
-			}
-			outage, looked = time.Time{}, true
+			looked = true
 			if last, err = c.draw(s, list, last); err != nil {
 				return err
+			}
+			if !outage.IsZero() { // after draw, which clears a terminal
+				c.say("DynamoDB answers again, after %s", span(time.Since(outage)))
+				outage = time.Time{}
 			}
 		}
 		select {
@@ -119,7 +120,7 @@ func (c *call) draw(s *store, list []lockDocument, last string) (string, error) 
 			b.WriteString("\x1b[H\x1b[2J")
 		}
 		heading := tty.Grid{}
-		heading.Add(s.table.Name(), s.now().Format(time.TimeOnly))
+		heading.Add(s.table.Name(), s.now().UTC().Format(time.RFC3339))
 		heading.Write(&b, width)
 		if len(list) == 0 {
 			tty.Say(&b, "no locks are held%s\n", c.read(s))
@@ -133,10 +134,10 @@ func (c *call) draw(s *store, list []lockDocument, last string) (string, error) 
 	return last, nil
 }
 
-// lines returns what draw compares: the name, fence, error and tickets of each lock, but no times.
+// lines returns what draw compares: the name, fence, error, number of holders and tickets of each lock, but no times.
 func lines(list []lockDocument) (all [][]string) {
 	for _, d := range list {
-		tickets := []string{d.title(), strconv.FormatInt(d.Fence, 10), d.Error}
+		tickets := []string{d.title(), strconv.FormatInt(d.Fence, 10), d.Error, strconv.Itoa(d.Holders)}
 		for _, p := range d.Line {
 			tickets = append(tickets, p.Ticket)
 		}

@@ -113,6 +113,55 @@ func TestWatch_GoesOnAfterAnOutage(t *testing.T) {
 	})
 }
 
+// What a terminal shows is what was written since it was cleared.
+func TestWatch_ATerminalShowsThatAnOutageIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, s := newStore(t)
+		var screen strings.Builder
+		c := &call{command: find("watch"), every: time.Minute, stdout: &screen, stderr: &screen, width: func(any) (int, bool) { return 80, true }}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.watch(ctx, s) }()
+		time.Sleep(time.Second)
+		engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest})
+		time.Sleep(2 * time.Minute)
+		engine.ClearFaults() // during a look, which succeeds, and long before the next one
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		drawn := strings.Split(screen.String(), "\x1b[2J")
+		assert.Regexp(t, `(?s)no locks are held.*DynamoDB answers again`, drawn[len(drawn)-1])
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// One permit more: the first that waits holds one, and the row has the same tickets as before.
+func TestWatch_ShowsAgainWhoHoldsAPermitMore(t *testing.T) {
+	_, s := newStore(t)
+	var stdout strings.Builder
+	c := &call{stdout: &stdout, width: func(any) (int, bool) { return 0, false }}
+	d := lockDocument{Name: "exports", Held: true, Holders: 2, Permits: 2, Line: []placeText{{Ticket: "a"}, {Ticket: "b"}, {Ticket: "c"}}}
+	last, err := c.draw(s, []lockDocument{d}, "")
+	require.NoError(t, err)
+	d.Holders, d.Permits = 3, 3
+	_, err = c.draw(s, []lockDocument{d}, last)
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(stdout.String(), "waits"))
+	assert.Equal(t, 5, strings.Count(stdout.String(), "holds"))
+}
+
+// Of a time without its zone, nobody can tell how long ago it was.
+func TestWatch_TellsTheTimeAsShowDoes(t *testing.T) {
+	at := time.Date(2026, time.November, 28, 23, 30, 0, 0, time.FixedZone("", -5*3600))
+	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"}, table.WithClock(func() time.Time { return at }))
+	require.NoError(t, err)
+	var stdout strings.Builder
+	c := &call{command: find("watch"), stdout: &stdout, width: func(any) (int, bool) { return 0, false }}
+	_, err = c.draw(&store{table: tbl}, nil, "")
+	require.NoError(t, err)
+	assert.Equal(t, "app  2026-11-29T04:30:00Z\nno locks are held\n", stdout.String())
+}
+
 // A terminal is drawn over, in lines that fit. One without escape sequences gets each change, and none of these.
 func TestWatch_OnATerminal(t *testing.T) {
 	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: strings.Repeat("long", 20)})
