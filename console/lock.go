@@ -300,7 +300,7 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 	now := c.now()
 	v.Read, v.Exists, v.Wrong, v.Failure, v.Began = h.read, h.exists, c.failure(h.wrong), c.failure(cmp.Or(h.err, h.unread)), clock(h.began)
 	for _, e := range h.changes {
-		v.Changes = append(v.Changes, changeView{e.number, clock(e.at)[len("2006-01-02 "):], e.text})
+		v.Changes = append(v.Changes, changeView{e.number, e.at.UTC().Format(time.TimeOnly), e.text})
 	}
 	if !h.exists {
 		return v

@@ -53,8 +53,8 @@ func every(d time.Duration) string {
 	return "every second"
 }
 
-// clock formats a time for people, in UTC.
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+// clock formats a time for people, with its zone: they can be in any.
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // number formats a number with narrow spaces between groups of three digits.
 func number[N int | int64](n N) string {

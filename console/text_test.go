@@ -40,9 +40,9 @@ func TestChanges_TellWhatHappenedBetweenTwoReads(t *testing.T) {
 		"permits":      {lock.Record{Permits: 2, Line: line("a", "b", "c")}, lock.Record{Permits: 2, Line: line("a", "c", "d")}, true, true, []string{"b has left", "c has a permit", "d has entered the line"}},
 		"forced":       {lock.Record{Fence: 5, Line: line("a")}, lock.Record{Fence: 6, ForcedFence: 5}, true, true, []string{"taken by force from the holder with fence 5", "a has left", "nobody holds the lock"}},
 		"writes":       {lock.Record{Fence: 5, Line: line("a"), Writes: 1}, lock.Record{Fence: 5, Line: line("a"), Writes: 4, Edits: 1}, true, true, []string{"guarded writes up to number 4", "a new payload"}},
-		"run begun":    {lock.Record{Fence: 5}, lock.Record{Fence: 5, Running: 86_400_000}, true, true, []string{"the run for 1970-01-02 00:00:00 has begun"}},
-		"run finished": {lock.Record{Fence: 5, Running: 86_400_000}, lock.Record{Fence: 5, Ran: 86_400_000}, true, true, []string{"the run for 1970-01-02 00:00:00 has finished"}},
-		"run failed":   {lock.Record{Fence: 5}, lock.Record{Fence: 5, Ran: 86_400_000, Failed: 86_400_000}, true, true, []string{"the run for 1970-01-02 00:00:00 has failed"}},
+		"run begun":    {lock.Record{Fence: 5}, lock.Record{Fence: 5, Running: 86_400_000}, true, true, []string{"the run for 1970-01-02 00:00:00 UTC has begun"}},
+		"run finished": {lock.Record{Fence: 5, Running: 86_400_000}, lock.Record{Fence: 5, Ran: 86_400_000}, true, true, []string{"the run for 1970-01-02 00:00:00 UTC has finished"}},
+		"run failed":   {lock.Record{Fence: 5}, lock.Record{Fence: 5, Ran: 86_400_000, Failed: 86_400_000}, true, true, []string{"the run for 1970-01-02 00:00:00 UTC has failed"}},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, changes(&c.was, &c.is, c.existed, c.exists)) })
 	}
@@ -64,6 +64,7 @@ func TestText_WritesTimesAndNumbersForPeople(t *testing.T) {
 	} {
 		assert.Equal(t, want, [2]string{age(d), brief(d)}, d)
 	}
+	assert.Equal(t, "2026-11-29 04:30:00 UTC", clock(time.Date(2026, time.November, 28, 23, 30, 0, 0, time.FixedZone("", -5*3600))))
 	assert.Equal(t, "every second", every(300*time.Millisecond))
 	assert.Equal(t, "every 11 s", every(10_700*time.Millisecond))
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1\u202f000", 1234567: "1\u202f234\u202f567"} {
