@@ -63,7 +63,7 @@ func write(ctx context.Context, c *call) error {
 	}
 	token, err := lock.ParseGuardToken(text)
 	if err != nil {
-		return usagef("%s: %w", envGuard, err)
+		return usagef("--guard or %s: %w", envGuard, err)
 	}
 	actions, err := readAll(ctx, c.operands[0], c.stdin)
 	if err != nil {

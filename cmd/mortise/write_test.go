@@ -48,6 +48,9 @@ func TestWrite_TakesTheTableFromTheToken(t *testing.T) {
 		o := write("--table another", environ(envGuard+"="+token))
 		assert.Equal(b, exitUsage, o.code)
 		assert.Contains(b, o.stderr, "the lock is in table "+b.table.Name())
+		o = write("--guard nothing", environ(envGuard+"="+token))
+		assert.Equal(b, exitUsage, o.code)
+		assert.Contains(b, o.stderr, "mortise write: --guard or MORTISE_GUARD: ", "the variable alone is in order")
 	})
 }
 
