@@ -34,6 +34,7 @@ type itemsView struct {
 	Rows     []itemView
 	Read     int // number of rows, including those of other types
 	Next     string
+	Whole    bool   // no items come before or after: what was read is all
 	At       string // when it was read
 	Entities []entityView
 	ShowData bool
@@ -89,6 +90,7 @@ func (c *Console) itemsPage(r *http.Request) (*part, error) {
 		if err != nil {
 			return "", 0, err
 		}
+		v.Whole = start == nil && page.Next == nil
 		c.fill(&v, page, only)
 		body, err := fragment("items", v)
 		return body, 1, err

@@ -288,6 +288,21 @@ func TestItems_ArePagedByEntity(t *testing.T) {
 	}, withOrders)
 }
 
+// DynamoDB tells of more rows after each full page, also after the last row.
+func TestItems_APageBehindTheLastRowDoesNotDenyTheOthers(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.fill(50)
+		for page, empty := range map[string]string{"items?pk=TENANT%23acme": "There are no items with this partition key.", "items": "The table is empty."} {
+			next := nextOf(w.get(page, http.StatusOK))
+			require.NotEmpty(w, next, page)
+			text := w.get(next, http.StatusOK)
+			assert.NotContains(w, text, empty)
+			assert.Contains(w, text, "There are no items in this part.")
+			assert.Empty(w, nextOf(text))
+		}
+	})
+}
+
 // nextOf returns the address of the next page; empty for none.
 func nextOf(text string) string {
 	m := regexp.MustCompile(`<a href="([^"]*)" rel="next">`).FindStringSubmatch(text)
