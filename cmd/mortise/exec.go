@@ -26,7 +26,8 @@ The command
     MORTISE_FENCE     a number that is greater for every later holder: a resource outside the table can refuse smaller ones
                       (with --permits it puts those that hold at once into no order)
     MORTISE_GUARD     the guard token with which mortise write writes only while the lock is held
-    MORTISE_ENGINE, MORTISE_TABLE, MORTISE_SCHEME   so that mortise in it finds the same table
+    MORTISE_ENGINE, MORTISE_TABLE, MORTISE_SCHEME   so that mortise in it finds the same table. The file of --scheme is read
+                      again, so it must not be a pipe then
 
 If the lock is lost
   The lease of the lock is renewed every quarter of its length. If that fails until less than --grace is left of it, the command
