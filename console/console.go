@@ -239,9 +239,13 @@ func (c *Console) page(w http.ResponseWriter, r *http.Request, p pageFunc) {
 	}
 }
 
-// fail answers with a page that shows one sentence.
+// fail answers with a page that shows one sentence. In place of items it also has their form: who may not read the whole table can still read
+// a collection.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, status int, text string) {
-	body, err := fragment("failure", struct{ Status, Text string }{http.StatusText(status), text})
+	body, err := fragment("failure", struct {
+		Status, Text string
+		Search       bool
+	}{http.StatusText(status), text, strings.HasSuffix(r.URL.Path, "/items")})
 	if err != nil {
 		plain(w, status, text)
 		return

@@ -288,6 +288,17 @@ func TestItems_ArePagedByEntity(t *testing.T) {
 	}, withOrders)
 }
 
+// A role without the permission Scan is shown items by collection, so there has to be a way to name one.
+func TestItems_CollectionsCanBeNamedWhereTheTableCannotBeRead(t *testing.T) {
+	virtual(t, func(w *world) {
+		const form = `<form class="search" action="items">`
+		assert.Contains(w, w.get("items?pk=a", http.StatusOK), form)
+		w.eyes.to = &broken{http.StatusBadRequest, `{"__type": "x#AccessDeniedException", "message": ""}`}
+		assert.Equal(w, 1, strings.Count(w.get("items", http.StatusBadGateway), form))
+		assert.NotContains(w, w.get("indexes", http.StatusBadGateway), form)
+	})
+}
+
 // DynamoDB tells of more rows after each full page, also after the last row.
 func TestItems_APageBehindTheLastRowDoesNotDenyTheOthers(t *testing.T) {
 	virtual(t, func(w *world) {
