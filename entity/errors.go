@@ -108,7 +108,7 @@ func (e *UnknownTypeError) Error() string {
 	if e.Type == "" {
 		row = "without a type: its key and attributes fit none"
 	}
-	return fmt.Sprintf("entity: no sink for a row %s", row)
+	return "entity: no sink for a row " + row
 }
 
 // Is reports whether target is [ErrType].
