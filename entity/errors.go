@@ -104,11 +104,10 @@ type UnknownTypeError struct {
 }
 
 func (e *UnknownTypeError) Error() string {
-	row := fmt.Sprintf("of type %q", e.Type)
 	if e.Type == "" {
-		row = "without a type: its key and attributes fit none"
+		return "entity: no sink for a row without a type: its key and attributes fit none"
 	}
-	return "entity: no sink for a row " + row
+	return fmt.Sprintf("entity: no sink for a row of type %q", e.Type)
 }
 
 // Is reports whether target is [ErrType].
