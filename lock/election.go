@@ -59,7 +59,9 @@ func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Con
 			return true, p.ended(err, released)
 		case cause == nil && errors.Is(released, ErrLost) && !l.inDoubt(): // the release was the first to notice the loss
 			return false, released
-		case l.committed.Load(), cause == nil, errors.Is(cause, ErrReleased):
+		case l.committed.Load():
+			return true, err // as in Do
+		case cause == nil, errors.Is(cause, ErrReleased):
 			_, err = l.outcome(err, released)
 			return true, err
 		}

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -333,6 +334,34 @@ func TestLead_CommitWithoutAnAnswerIsNoLoss(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One commit does not arrive, and the next one is applied. An error that f returns after that is the caller's, whatever it matches.
+func TestLead_ReturnsTheErrorOfAFunctionThatHasCommitted(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, quiet)
+		mine := fmt.Errorf("another lock: %w", lock.ErrStolen)
+		f := func(inside context.Context, l *lock.Lease) error {
+			way.cut(hung)
+			bounded, cancel := context.WithTimeout(inside, time.Second)
+			defer cancel()
+			err := l.Commit(bounded, w.count("n"))
+			assert.True(t, table.MayBeApplied(err))
+			way.cut(open)
+			require.NoError(t, l.Commit(inside, w.count("n")))
+			return mine
+		}
+		for name, call := range map[string]func(context.Context, lock.Target, func(context.Context, *lock.Lease) error, ...lock.Option) error{
+			"Do": c.Do, "Lead": c.Lead,
+		} {
+			err := call(ctx, lock.Name(name), f)
+			require.ErrorIs(t, err, mine, name)
+			require.ErrorIs(t, err, lock.ErrLost, name)
+			require.NotErrorIs(t, err, table.ErrUnreachable, name)
+		}
+		assert.Equal(t, int64(2), w.counted("n"))
+	})
 }
 
 // fenced is a row that names its writer.
