@@ -12,9 +12,13 @@ import (
 // ifMalformed is what to do about a malformed row of a lock.
 const ifMalformed = "check --scheme, also its lock.attribute_prefix and lock.session_key; if they are right, mortise force resets the row"
 
+// homeRegion is the variable that sets HomeRegion of lock.Config.
+const homeRegion = envLock + "_HOME_REGION"
+
 // explain returns the text of an error for people: what is wrong, what to do, and the cause.
 func (c *call) explain(err error) string {
 	cause := strings.Join(strings.Fields(err.Error()), " ")
+	cause = strings.ReplaceAll(cause, "Config.HomeRegion", homeRegion) // the setting as people who do not write Go can make it
 	if errors.Is(err, errUsage) {
 		of := ""
 		if c.command != nil && c.command.name != "help" {
@@ -46,7 +50,7 @@ func (c *call) explain(err error) string {
 	case errors.Is(err, table.ErrThrottled):
 		advice = fmt.Sprintf("table %s has not enough capacity", name)
 	case errors.Is(err, lock.ErrMultiRegion):
-		advice = fmt.Sprintf("table %s has replicas in other regions: name the one region that acquires locks, %s_HOME_REGION", name, envLock)
+		advice = fmt.Sprintf("table %s has replicas in other regions: name the one region that acquires locks, %s", name, homeRegion)
 	case errors.Is(err, lock.ErrNoSession):
 		advice = "the holder cannot be asked: the next one who asks for the lock gets it when the lease has ended, and mortise force takes it"
 	case errors.Is(err, lock.ErrMalformed):

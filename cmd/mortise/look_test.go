@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -434,6 +435,42 @@ func TestForce_TellsIfItMayHaveTakenTheLock(t *testing.T) {
 		assert.Contains(t, stderr.String(), "may have been taken all the same")
 		assert.Contains(t, stderr.String(), "--ticket "+held.Ticket())
 		engine.ClearFaults()
+	})
+}
+
+// noDescription may not describe tables.
+type noDescription struct{ table.Client }
+
+func (noDescription) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed"}
+}
+
+// An operator whose role may not describe the table reads which variable stands in for that permission, and it does.
+func TestForce_NamesTheVariableThatReplacesAPermission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, s := newStore(t)
+		_, err := s.locks.Acquire(t.Context(), report)
+		require.NoError(t, err)
+		tbl, err := table.Open(&noDescription{engine.Client()}, table.Schema{Name: "app"})
+		require.NoError(t, err)
+		var stdout, stderr strings.Builder
+		c := &call{command: find("force"), operands: []string{"report"}, yes: true, stdout: &stdout, stderr: &stderr, width: func(any) (int, bool) { return 0, false }}
+		force := func(environ ...string) error {
+			config, err := lock.ConfigFromEnviron(envLock, environ)
+			require.NoError(t, err)
+			config.Logger = slog.New(slog.DiscardHandler)
+			locks, err := lock.New(tbl, config)
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, locks.Close(context.Background())) }()
+			return c.force(t.Context(), &store{table: tbl, locks: locks})
+		}
+		err = force()
+		require.ErrorIs(t, err, table.ErrDenied)
+		assert.Contains(t, c.explain(err), "DescribeTable")
+		assert.Contains(t, c.explain(err), "unless MORTISE_LOCK_HOME_REGION is set")
+		require.NoError(t, force("MORTISE_LOCK_HOME_REGION="+tabletest.Region))
+		assert.Contains(t, stdout.String(), "took report from ")
+		assert.Empty(t, stderr.String())
 	})
 }
 
