@@ -131,5 +131,12 @@ func TestEvery_AResetRowKeepsItsRecord(t *testing.T) {
 		require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), ""))
 		until(time.Minute)
 		assert.Len(t, runs, 3)
+
+		// Neither does a time that has not come. With it, no interval would be run until then.
+		future := time.Now().Add(2 * day).UnixMilli()
+		require.NoError(t, w.table.Write(ctx, table.Update(key, table.Attr("line").Set("damaged"), table.Attr("ran").Set(future))))
+		require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), ""))
+		until(time.Minute)
+		assert.Len(t, runs, 4)
 	})
 }

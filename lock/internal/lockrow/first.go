@@ -94,9 +94,13 @@ func (r *Rows) SetPermits(key keys.Key, seen *Row, to, ttl int64) table.Op {
 	return op
 }
 
+// day is in milliseconds. The clocks of two processes differ by less.
+const day = 24 * 60 * 60 * 1000
+
 // Reset empties the line of a malformed row, if its line and its numbers are as they were seen. fence must be greater than every fence
 // that the lock has had, and every number of a stay. The row stays one of permits if it has a valid number of them. Valid times of runs
-// stay, and the row is kept for as long: otherwise an interval that is recorded would run again.
+// stay, and the row is kept for as long: otherwise an interval that is recorded would run again. A time in the future is not valid: until
+// then, no interval would run.
 func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reason string) table.Op {
 	n := r.names
 	if was, ok := attrvalue.Natural(seen[n.TTL]); ok {
@@ -108,7 +112,7 @@ func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reaso
 	}
 	none := []string{n.Renewed, n.Writes, n.Edits, n.Hold, n.Ousted, n.Kept, n.Nonce}
 	for _, run := range []string{n.Ran, n.Running, n.Failed} {
-		if _, ok := attrvalue.Natural(seen[run]); !ok {
+		if at, ok := attrvalue.Natural(seen[run]); !ok || at > c.Since+day {
 			none = append(none, run)
 		}
 	}
