@@ -32,11 +32,19 @@ type expectation struct {
 	want  types.AttributeValue // nil if the attribute is absent
 	empty bool                 // if want is nil: NULL and zero count as absent too, since some programs write them
 	zero  types.AttributeValue // the field's empty value, encoded; nil if there is no such encoding
+
+	// instead must hold in addition if the row lacks the attribute, which is a home: the fields are then read from another key. It is
+	// nil if there is no such key. If want is nil, the row must lack the attribute.
+	instead *expectation
 }
 
 func (x *expectation) cond() table.Cond {
 	attr := table.Attr(x.attr)
 	switch {
+	case x.instead != nil && x.want != nil:
+		return table.Or(attr.Equal(x.want), table.And(attr.NotExists(), x.instead.cond()))
+	case x.instead != nil:
+		return table.And(attr.NotExists(), x.instead.cond())
 	case x.want != nil:
 		return attr.Equal(x.want)
 	case !x.empty:
@@ -49,6 +57,9 @@ func (x *expectation) cond() table.Cond {
 
 func (x *expectation) holds(item table.Item) bool {
 	have := item[x.attr]
+	if have == nil && x.instead != nil {
+		return x.instead.holds(item)
+	}
 	if x.want == nil && x.empty && have != nil {
 		return isNull(have) || attrvalue.Same(have, x.zero)
 	}
@@ -67,13 +78,11 @@ func (from *basis) expect(p *plan, f *field) (x expectation, err error) {
 	x.attr = p.attrOf(f)
 	v := f.of(from.row)
 	switch {
+	case f.home != nil:
+		return from.expectHome(f.home)
 	case from.item != nil:
 		x.want = from.item[x.attr] // as stored, since an older program may have encoded the same value in another way
 		return x, nil
-	case f.home != nil:
-		x.want, err = f.home.kept(from.row)
-		x.empty = x.want == nil
-		return x, err
 	case v.IsZero():
 		return nothing(x.attr, v), nil
 	case f == p.ttl:
@@ -83,6 +92,39 @@ func (from *basis) expect(p *plan, f *field) (x expectation, err error) {
 			return nothing(x.attr, v), err
 		}
 	}
+	return x, err
+}
+
+// expectHome returns the expectation that the fields of a home are as in the basis. A row that lacks the home must have the key from
+// which they are read instead.
+func (from *basis) expectHome(home *keyPlan) (x expectation, err error) {
+	want := func(k *keyPlan) types.AttributeValue {
+		if from.item != nil {
+			return from.item[k.attr]
+		}
+		if text, err := k.format(from.row); err == nil {
+			return &types.AttributeValueMemberS{Value: text}
+		}
+		return nil
+	}
+	x.attr = home.attr
+	if from.item != nil {
+		x.want = want(home)
+	} else if x.want, err = home.kept(from.row); err != nil {
+		return x, err
+	}
+	if from.item != nil && x.want != nil {
+		return x, nil
+	}
+	stored := func(k *keyPlan) bool { return want(k) != nil }
+	none := x.want == nil && (from.item == nil || !slices.ContainsFunc(home.also, stored)) // no key stores the fields
+	for _, k := range slices.Backward(home.also) {
+		// The last one must store the fields, unless none does. Then a key can be there all the same, if it has zeros as numbers.
+		if none != stored(k) || !none && x.instead != nil {
+			x.instead = &expectation{attr: k.attr, want: want(k), instead: x.instead}
+		}
+	}
+	x.empty = from.item == nil && none && x.instead == nil
 	return x, err
 }
 

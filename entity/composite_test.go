@@ -495,3 +495,81 @@ func TestComposite_AnotherKeyStoresAFieldThatItsFirstKeyLacks(t *testing.T) {
 		assert.Equal(t, []string{"2020", got.At}, at)
 	})
 }
+
+// A write requires that the key from which a field was read is as it was, also if that is not the first key that stores the field.
+func TestComposite_WritesRequireTheKeyThatWasRead(t *testing.T) {
+	type item struct {
+		ID       string `dynamo:"-"`
+		Product  string `dynamo:"product"`
+		Customer string `dynamo:"-"`
+		At       string `dynamo:"-"` // in a key of each index
+		Level    uint8  `dynamo:"-"` // likewise: its zero value can be in a key
+		Price    int    `dynamo:"price"`
+		Version  int64  `dynamo:"-"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		ctx := t.Context()
+		for _, version := range []string{"", "Version"} {
+			tbl, err := table.Open(e.Client(), table.Schema{Name: e.TableName(t) + version, NoTTL: true, Indexes: []table.Index{
+				{Name: "first", PK: "g1pk", SK: "g1sk"}, {Name: "second", PK: "g2pk", SK: "g2sk"}, {Name: "third", PK: "g3pk", SK: "g3sk"},
+			}})
+			require.NoError(t, err)
+			require.NoError(t, tbl.Ensure(ctx))
+			items, err := entity.Define(tbl, entity.Spec[item]{
+				Type: "Item", PK: "ITEM#{id}", SK: "ITEM", Version: version, Indexes: []entity.Index[item]{
+					{Name: "first", PK: "{product:raw}#{level:uint2}", SK: "AT#{at:raw}"},
+					{Name: "second", PK: "CUSTOMER#{customer}", SK: "{at:raw}"},
+					{Name: "third", PK: "LEVEL#{level:uint2}", SK: "{at:raw}"},
+				},
+			})
+			require.NoError(t, err)
+			text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+			key := item{ID: "1"}
+			put := func(row table.Item) {
+				row["pk"], row["sk"], row["type"] = text("ITEM#1"), text("ITEM"), text("Item")
+				require.NoError(t, tbl.Write(ctx, table.Put(row)))
+			}
+			second := func(at string) table.Item {
+				return table.Item{"product": text("p"), "g2pk": text("CUSTOMER#3"), "g2sk": text(at), "g3pk": text("LEVEL#05")}
+			}
+			third := func(at string) table.Item {
+				return table.Item{"product": text("p"), "g3pk": text("LEVEL#05"), "g3sk": text(at)}
+			}
+			none := func(at string) table.Item { return table.Item{"g2pk": text("CUSTOMER#" + at)} }
+			zero := func(at string) table.Item { return table.Item{"g3pk": text("LEVEL#00"), "g3sk": text(at)} }
+			for name, row := range map[string]func(at string) table.Item{"second": second, "third": third, "none": none, "zero": zero} {
+				change := func(i *item) error { i.Price++; i.Customer += "a"; return nil }
+				later := row("2021")
+				if name == "none" {
+					later = second("2021")
+				}
+				put(row("2020"))
+				calls := 0
+				got, err := items.Modify(ctx, key, func(i *item) error {
+					if calls++; calls == 1 {
+						put(later)
+					}
+					return change(i)
+				})
+				require.NoError(t, err)
+				assert.Equal(t, "2021", got.At, "%s %q", name, version)
+				assert.Equal(t, 2, calls)
+
+				for how, op := range map[string]func(was item) table.Op{
+					"modify": func(was item) table.Op { is := was; _ = change(&is); return items.ModifyOp(was, is) },
+					"update": func(was item) table.Op { return items.UpdateOp(was, entity.Set("customer", "4")) },
+					"delete": func(was item) table.Op { return items.DeleteOp(was) },
+				} {
+					put(row("2020"))
+					was, err := items.Get(ctx, key, entity.Consistent())
+					require.NoError(t, err)
+					require.NoError(t, tbl.Write(ctx, op(was)), "%s of %s %q", how, name, version)
+					put(later)
+					if err := tbl.Write(ctx, op(was)); how != "delete" || version != "" {
+						require.ErrorIs(t, err, entity.ErrStale, "%s of %s %q", how, name, version)
+					}
+				}
+			}
+		}
+	})
+}
