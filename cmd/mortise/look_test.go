@@ -405,10 +405,10 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 }
 
 // newStore is a table in virtual time, with its locks, for a command that is called without its flags.
-func newStore(t *testing.T) (*tabletest.Engine, *store) {
+func newStore(t *testing.T, options ...func(*dynamodb.Options)) (*tabletest.Engine, *store) {
 	t.Helper()
 	engine := tabletest.New(t)
-	tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
+	tbl, err := table.Open(engine.Client(options...), table.Schema{Name: "app"})
 	require.NoError(t, err)
 	require.NoError(t, tbl.Ensure(t.Context()))
 	locks, err := lock.New(tbl, lock.Config{Logger: slog.New(slog.DiscardHandler)})

@@ -59,7 +59,7 @@ func (c *call) watch(ctx context.Context, s *store) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case looked && (errors.Is(err, table.ErrUnreachable) || errors.Is(err, table.ErrThrottled)):
+		case looked && (errors.Is(err, table.ErrUnreachable) || errors.Is(err, table.ErrThrottled) || table.Retryable(err)): // or no credentials in time
 			if outage.IsZero() {
 				outage = time.Now()
 				c.say("%s", c.explain(err))

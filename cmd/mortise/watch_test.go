@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -110,6 +113,35 @@ func TestWatch_GoesOnAfterAnOutage(t *testing.T) {
 		}
 		cancel()
 		require.NoError(t, <-ended)
+	})
+}
+
+// A metadata service that does not answer for a while is an outage, too.
+func TestWatch_GoesOnWhileCredentialsDoNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hung atomic.Bool
+		_, s := newStore(t, func(o *dynamodb.Options) {
+			o.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+				if hung.Load() {
+					<-ctx.Done()
+				}
+				return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, ctx.Err()
+			})
+		})
+		var stderr strings.Builder
+		c := &call{command: find("watch"), every: time.Second, stdout: io.Discard, stderr: &stderr, width: func(any) (int, bool) { return 0, false }}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.watch(ctx, s) }()
+		time.Sleep(5 * time.Second)
+		hung.Store(true)
+		time.Sleep(time.Minute)
+		hung.Store(false)
+		time.Sleep(time.Minute)
+		cancel()
+		require.NoError(t, <-ended)
+		assert.Contains(t, stderr.String(), "no credentials within")
+		assert.Contains(t, stderr.String(), "DynamoDB answers again")
 	})
 }
 
