@@ -220,7 +220,8 @@ func (e *EncodeError) Unwrap() []error { return []error{ErrInvalid, e.Err} }
 // Encode encodes a Go value as an attribute value, as guregu/dynamo does. An empty string that is v itself, or an element
 // of a list, stays an empty string. As a field of a struct (unless its tag has allowempty) or of a map it is left out. v is
 // refused if it has no encoding, such as a nil pointer or map, an empty set, an empty []byte, a pointer to an empty
-// string, or a value that contains itself. The elements of a set are in order, so that equal values are encoded equally.
+// string, or a value that contains itself. An attribute value stays as it is. Of all others, the elements of sets are in
+// order, so that equal values are encoded equally.
 func Encode(v any) (types.AttributeValue, error) {
 	switch v := v.(type) {
 	case types.AttributeValue:

@@ -57,16 +57,16 @@ func sameSet[E any](a, b []E, key func(E) string) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	left := make(map[string]bool, len(b))
+	left := make(map[string]int, len(b))
 	for _, y := range b {
-		left[key(y)] = true
+		left[key(y)]++
 	}
 	for _, x := range a {
-		if k := key(x); left[k] {
-			delete(left, k)
-		} else {
+		k := key(x)
+		if left[k] == 0 {
 			return false
 		}
+		left[k]--
 	}
 	return true
 }

@@ -74,4 +74,5 @@ func TestSame_ComparesLargeSetsInLinearTime(t *testing.T) {
 	b.Value[0] = b.Value[1] // twice, which is no set
 	assert.False(t, attrvalue.Same(a, b))
 	assert.False(t, attrvalue.Same(b, a))
+	assert.True(t, attrvalue.Same(b, b), "each value is the same as itself")
 }
