@@ -28,39 +28,40 @@ type basis struct {
 
 // expectation is the value that one attribute must still have when a write applies.
 type expectation struct {
-	attr  string
-	want  types.AttributeValue // nil if the attribute is absent
-	empty bool                 // if want is nil: NULL and zero count as absent too, since some programs write them
-	zero  types.AttributeValue // the field's empty value, encoded; nil if there is no such encoding
-
-	// instead must hold in addition if the row lacks the attribute, which is a home: the fields are then read from another key. It is
-	// nil if there is no such key. If want is nil, the row must lack the attribute.
-	instead *expectation
+	attr    string
+	want    types.AttributeValue // nil if the attribute is absent
+	empty   bool                 // the attribute may also be absent or, if want is nil, NULL or zero, since some programs write them
+	zero    types.AttributeValue // the field's empty value, encoded; nil if there is no such encoding
+	instead *expectation         // what must hold if the attribute is absent; nil if nothing more
 }
 
 func (x *expectation) cond() table.Cond {
 	attr := table.Attr(x.attr)
+	absent := attr.NotExists()
+	if x.instead != nil {
+		absent = table.And(absent, x.instead.cond())
+	}
 	switch {
-	case x.instead != nil && x.want != nil:
-		return table.Or(attr.Equal(x.want), table.And(attr.NotExists(), x.instead.cond()))
-	case x.instead != nil:
-		return table.And(attr.NotExists(), x.instead.cond())
+	case x.want != nil && (x.empty || x.instead != nil):
+		return table.Or(attr.Equal(x.want), absent)
 	case x.want != nil:
 		return attr.Equal(x.want)
 	case !x.empty:
-		return attr.NotExists()
+		return absent
 	case x.zero == nil:
-		return table.Or(attr.NotExists(), attr.IsType("NULL"))
+		return table.Or(absent, attr.IsType("NULL"))
 	}
-	return table.Or(attr.NotExists(), attr.IsType("NULL"), attr.Equal(x.zero))
+	return table.Or(absent, attr.IsType("NULL"), attr.Equal(x.zero))
 }
 
 func (x *expectation) holds(item table.Item) bool {
 	have := item[x.attr]
-	if have == nil && x.instead != nil {
+	switch {
+	case have == nil && x.instead != nil:
 		return x.instead.holds(item)
-	}
-	if x.want == nil && x.empty && have != nil {
+	case have == nil:
+		return x.want == nil || x.empty
+	case x.want == nil && x.empty:
 		return isNull(have) || attrvalue.Same(have, x.zero)
 	}
 	return attrvalue.Same(have, x.want)
@@ -95,37 +96,39 @@ func (from *basis) expect(p *plan, f *field) (x expectation, err error) {
 	return x, err
 }
 
-// expectHome returns the expectation that the fields of a home are as in the basis. A row that lacks the home must have the key from
-// which they are read instead.
-func (from *basis) expectHome(home *keyPlan) (x expectation, err error) {
-	want := func(k *keyPlan) types.AttributeValue {
-		if from.item != nil {
-			return from.item[k.attr]
-		}
-		if text, err := k.format(from.row); err == nil {
-			return &types.AttributeValueMemberS{Value: text}
-		}
-		return nil
-	}
-	x.attr = home.attr
+// expectHome returns the expectation that a reader finds the fields of a home as they are in the basis. It takes them from the first of
+// several keys that the row has.
+func (from *basis) expectHome(home *keyPlan) (expectation, error) {
+	var list []expectation // of the keys, in the reader's order
 	if from.item != nil {
-		x.want = want(home)
-	} else if x.want, err = home.kept(from.row); err != nil {
-		return x, err
-	}
-	if from.item != nil && x.want != nil {
-		return x, nil
-	}
-	stored := func(k *keyPlan) bool { return want(k) != nil }
-	none := x.want == nil && (from.item == nil || !slices.ContainsFunc(home.also, stored)) // no key stores the fields
-	for _, k := range slices.Backward(home.also) {
-		// The last one must store the fields, unless none does. Then a key can be there all the same, if it has zeros as numbers.
-		if none != stored(k) || !none && x.instead != nil {
-			x.instead = &expectation{attr: k.attr, want: want(k), instead: x.instead}
+		for _, k := range slices.Concat([]*keyPlan{home}, home.also) {
+			list = append(list, expectation{attr: k.attr, want: from.item[k.attr]})
+			if from.item[k.attr] != nil {
+				break // the reader looks no further
+			}
+		}
+	} else {
+		want, err := home.kept(from.row)
+		if err != nil {
+			return expectation{}, err
+		}
+		none := want == nil // the fields are empty, or zero, which a key can contain
+		list = []expectation{{attr: home.attr, want: want, empty: none}}
+		for _, k := range home.also {
+			x := expectation{attr: k.attr, empty: none}
+			if text, err := k.format(from.row); err == nil {
+				x.want = &types.AttributeValueMemberS{Value: text}
+			}
+			list = append(list, x)
+		}
+		for !none && list[len(list)-1].want == nil {
+			list = list[:len(list)-1] // a reader of a row without the others would find nothing
 		}
 	}
-	x.empty = from.item == nil && none && x.instead == nil
-	return x, err
+	for i := len(list) - 1; i > 0; i-- {
+		list[i-1].instead = &list[i]
+	}
+	return list[0], nil
 }
 
 // nothing returns the expectation that an attribute is empty, as its field is, whose value is v.
