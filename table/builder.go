@@ -1,7 +1,6 @@
 package table
 
 import (
-	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -269,31 +268,7 @@ func encode(v any) (types.AttributeValue, error) {
 	if err := checkValue(av); err != nil {
 		return nil, err
 	}
-	return inOrder(av), nil
-}
-
-// inOrder returns a value whose sets have their elements in order. The encoder takes the elements of a Go map in any order, but DynamoDB
-// compares the operations of two transactions with one token as they are written.
-func inOrder(av types.AttributeValue) types.AttributeValue {
-	switch av := av.(type) {
-	case *types.AttributeValueMemberSS:
-		return &types.AttributeValueMemberSS{Value: slices.Sorted(slices.Values(av.Value))}
-	case *types.AttributeValueMemberNS:
-		return &types.AttributeValueMemberNS{Value: slices.Sorted(slices.Values(av.Value))}
-	case *types.AttributeValueMemberBS:
-		return &types.AttributeValueMemberBS{Value: slices.SortedFunc(slices.Values(av.Value), bytes.Compare)}
-	case *types.AttributeValueMemberL:
-		list := make([]types.AttributeValue, len(av.Value))
-		for i, v := range av.Value {
-			list[i] = inOrder(v)
-		}
-		return &types.AttributeValueMemberL{Value: list}
-	case *types.AttributeValueMemberM:
-		fields := make(Item, len(av.Value))
-		for name, v := range av.Value {
-			fields[name] = inOrder(v)
-		}
-		return &types.AttributeValueMemberM{Value: fields}
-	}
-	return av
+	// The encoder takes the elements of a Go map in any order, but DynamoDB compares the operations of two transactions with one token as they
+	// are written.
+	return attrvalue.InOrder(av), nil
 }

@@ -1,2 +1,2 @@
-// Package attrvalue compares, copies and measures attribute values as DynamoDB does.
+// Package attrvalue compares, copies, orders and measures attribute values as DynamoDB does.
 package attrvalue

@@ -1,7 +1,6 @@
 package codec_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mortise-go/mortise/entity/internal/codec"
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/testkit"
 )
 
@@ -32,32 +32,8 @@ func guarded(f func() error) (err error) {
 }
 
 // sorted is a copy with all sets in order, to compare.
-func sorted(av types.AttributeValue) types.AttributeValue {
-	switch av := av.(type) {
-	case *types.AttributeValueMemberSS:
-		return &types.AttributeValueMemberSS{Value: slices.Sorted(slices.Values(av.Value))}
-	case *types.AttributeValueMemberNS:
-		return &types.AttributeValueMemberNS{Value: slices.Sorted(slices.Values(av.Value))}
-	case *types.AttributeValueMemberBS:
-		return &types.AttributeValueMemberBS{Value: slices.SortedFunc(slices.Values(av.Value), bytes.Compare)}
-	case *types.AttributeValueMemberL:
-		list := make([]types.AttributeValue, len(av.Value))
-		for i, e := range av.Value {
-			list[i] = sorted(e)
-		}
-		return &types.AttributeValueMemberL{Value: list}
-	case *types.AttributeValueMemberM:
-		return &types.AttributeValueMemberM{Value: sortedItem(av.Value)}
-	}
-	return av
-}
-
-func sortedItem(item codec.Item) codec.Item {
-	m := codec.Item{}
-	for name, av := range item {
-		m[name] = sorted(av)
-	}
-	return m
+func sorted(item codec.Item) types.AttributeValue {
+	return attrvalue.InOrder(&types.AttributeValueMemberM{Value: item})
 }
 
 // outcomes counts what was compared, so that a test cannot pass by comparing nothing.
@@ -92,7 +68,7 @@ func encode(t require.TestingT, s *codec.Struct, p reflect.Value, o outcomes) co
 		require.ErrorAs(t, ours, &at)
 		return nil
 	}
-	require.Equal(t, sortedItem(want), sortedItem(got), "%v", p.Type())
+	require.Equal(t, sorted(want), sorted(got), "%v", p.Type())
 	return got
 }
 
