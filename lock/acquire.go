@@ -15,8 +15,8 @@ import (
 )
 
 // Acquire takes the lock. If somebody else holds it, Acquire waits in the lock's line until it has the lock, until ctx
-// ends or until the client is closed. An outage of DynamoDB does not end the wait. If the wait ends without the lock,
-// the error matches the reason, and a *[HeldError] in it describes the holder.
+// ends or until the client is closed. An outage of DynamoDB does not end a wait that has begun. If the wait ends without
+// the lock, the error matches the reason, and a *[HeldError] in it describes the holder.
 //
 // The lease does not depend on ctx: it goes on when ctx ends. End it with [Lease.Release] or [Lease.Commit], or use
 // [Client.Do].
