@@ -32,7 +32,14 @@ func (t *Table) Ensure(ctx context.Context) error {
 	var lastErr error
 	var wait backoff.BackOff
 	for repeats := 0; ; {
-		l, err := t.describe(ctx)
+		d, err := t.describeTable(ctx)
+		if err == nil && d != nil && !hasSettings(d) {
+			d, err = t.settle(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		l, err := t.describe(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -124,6 +131,16 @@ func (t *Table) settle(ctx context.Context) (*types.TableDescription, error) {
 			return nil, fmt.Errorf("table: ensure: wait until %s is active: %w", t.schema.Name, err)
 		}
 	}
+}
+
+// hasSettings reports whether DynamoDB tells the time to live, the backups and the tags of a table. To a request for those of a table that
+// is still being made, or is archived, it can answer that there is no such table.
+func hasSettings(d *types.TableDescription) bool {
+	switch d.TableStatus {
+	case types.TableStatusCreating, types.TableStatusArchiving, types.TableStatusArchived:
+		return false
+	}
+	return true
 }
 
 func isActive(d *types.TableDescription) bool {

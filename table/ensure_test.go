@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -418,6 +419,54 @@ func TestEnsure_WaitsForTablesInTransition(t *testing.T) {
 		})
 		require.ErrorIs(t, tbl.Ensure(ctx), context.Canceled)
 	})
+}
+
+// DynamoDB says of the tags of a table that is being made that there is no such table, and of all settings of an archived one.
+// Sources: issues 3361 of Cloud Custodian and 1369 of Cortex, and Terraform's resource of tables.
+func TestEnsure_ReadsNoSettingsOfATableThatIsNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := tabletest.New(t)
+		s := table.Schema{Name: "app", PointInTimeRecovery: true, Tags: map[string]string{"team": "a"}}
+		other, err := table.Open(e.Client(), s)
+		require.NoError(t, err)
+		require.NoError(t, other.Ensure(t.Context()))
+
+		ready, status := time.Now().Add(5*time.Second), types.TableStatusCreating
+		f := &faulty.Client{}
+		tbl, err := table.Open(e.Client(f.Options, answering(func(result any) error {
+			if !time.Now().Before(ready) {
+				return nil
+			}
+			if out, ok := result.(*dynamodb.DescribeTableOutput); ok {
+				out.Table.TableStatus = status
+				return nil
+			}
+			return &types.ResourceNotFoundException{}
+		})), s)
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		assert.False(t, time.Now().Before(ready))
+		assert.Empty(t, changes(f), "the other instance has made all of it")
+
+		ready, status = time.Now().Add(time.Hour), types.TableStatusArchived
+		err = tbl.Ensure(t.Context())
+		require.ErrorIs(t, err, table.ErrSchema)
+		assert.ErrorContains(t, err, "ARCHIVED")
+	})
+}
+
+// answering is an option that lets change alter each answer, or replace it with an error.
+func answering(change func(result any) error) func(*dynamodb.Options) {
+	alter := middleware.InitializeMiddlewareFunc("answering", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+		out, meta, err := next.HandleInitialize(ctx, in)
+		if err == nil {
+			err = change(out.Result)
+		}
+		return out, meta, err
+	})
+	return func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error { return s.Initialize.Add(alter, middleware.After) })
+	}
 }
 
 // existing makes the table of an application that has never heard of Mortise: provisioned,

@@ -98,12 +98,17 @@ type live struct {
 }
 
 // Plan compares the live table with the schema and changes nothing. If the table does not exist, the plan is to create
-// it; with [Schema.MustExist], the error is [ErrNoTable].
+// it; with [Schema.MustExist], the error is [ErrNoTable]. That can also be the error while the
+// table is being made.
 //
 // Cost: 1 to 4 requests, and no units. They are DescribeTable, one for the time to live (unless [Schema.NoTTL] is set), one for the
 // backups and one for the tags (if the schema has settings for them).
 func (t *Table) Plan(ctx context.Context) (Plan, error) {
-	l, err := t.describe(ctx)
+	d, err := t.describeTable(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	l, err := t.describe(ctx, d)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -126,10 +131,9 @@ func (t *Table) Verify(ctx context.Context) error {
 	return e
 }
 
-func (t *Table) describe(ctx context.Context) (l live, err error) {
-	if l.table, err = t.describeTable(ctx); err != nil {
-		return l, err
-	}
+// describe adds the settings that are not in DynamoDB's description of a table.
+func (t *Table) describe(ctx context.Context, d *types.TableDescription) (l live, err error) {
+	l.table = d
 	if l.table == nil || l.table.TableStatus == types.TableStatusDeleting {
 		if t.schema.MustExist {
 			return l, t.missing()
