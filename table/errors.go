@@ -298,6 +298,8 @@ func kindOfRefusal(code, message string) error {
 		"Type mismatch for key",
 		"Query condition missed key schema element",
 		"Query key condition not supported",
+		"exceeds the number of key attributes defined in the schema", // since October 2026, in some regions
+		"must have equality conditions specified in the query",       // of an index with several attributes in one role
 		"Condition parameter type does not match schema type",
 	} {
 		if strings.Contains(message, text) {

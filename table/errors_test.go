@@ -360,6 +360,50 @@ func TestErrSchema_OfKeysThatAnIndexDoesNotHave(t *testing.T) {
 	})
 }
 
+// A [table.Index] cannot describe an index of several attributes in one role, and a query cannot read one.
+func TestErrSchema_OfAnIndexOfSeveralAttributes(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		element := func(name string, role types.KeyType) types.KeySchemaElement {
+			return types.KeySchemaElement{AttributeName: &name, KeyType: role}
+		}
+		for _, tc := range []struct {
+			live   []types.KeySchemaElement
+			schema table.Index
+		}{
+			{
+				[]types.KeySchemaElement{element("customer", types.KeyTypeHash), element("PartKey", types.KeyTypeHash), element("score", types.KeyTypeRange)},
+				table.Index{Name: "by-score", PK: "customer"},
+			},
+			{
+				[]types.KeySchemaElement{element("customer", types.KeyTypeHash), element("score", types.KeyTypeRange), element("placed", types.KeyTypeRange)},
+				table.Index{Name: "by-score", PK: "customer", SK: "placed"},
+			},
+		} {
+			name := existing(t, e, func(in *dynamodb.CreateTableInput) { in.GlobalSecondaryIndexes[0].KeySchema = tc.live })
+			tbl, _ := open(t, e, table.Schema{Name: name, NoTTL: true, Keys: existingKeys, Indexes: []table.Index{tc.schema}})
+			q := table.Query{Index: "by-score", PK: "p"}
+			if tc.schema.SK != "" {
+				q.SK = keys.Range{Lo: "a", Hi: "b"}
+			}
+			_, err := tbl.QueryPage(t.Context(), q)
+			require.ErrorIs(t, err, table.ErrSchema)
+			assert.NotErrorIs(t, err, table.ErrInvalid)
+		}
+	})
+}
+
+// Source of the text: tests/tier3/error-messages/queryKeyConditionOperands.test.ts of github.com/paritysuite/dynamodb-conformance.
+func TestErrSchema_OfMoreConditionsThanKeysInTheServicesNewerText(t *testing.T) {
+	f := &faulty.Client{}
+	tbl, err := table.Open(tabletest.New(t).Client(f.Options), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	f.Script(faulty.Answer(http.StatusBadRequest, `{"__type":"com.amazon.coral.validate#ValidationException",
+		"message":"The number of query conditions (2) exceeds the number of key attributes defined in the schema (1)"}`))
+	_, err = tbl.QueryPage(t.Context(), table.Query{PK: "p", SK: keys.Range{Lo: "a", Hi: "b"}})
+	require.ErrorIs(t, err, table.ErrSchema)
+	assert.NotErrorIs(t, err, table.ErrInvalid)
+}
+
 // A value that does not fit is the program's fault, not the table's.
 func TestErrInvalid_OfValuesThatDoNotFitAnIndex(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
