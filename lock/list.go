@@ -41,7 +41,8 @@ func WholeTable() Source { return Source{kind: "table"} }
 // policy ([table.Retry]), not that of the lock's own requests.
 //
 // A malformed lock row is an error that matches [ErrMalformed], with a Record that has only Partition and Of; the loop
-// can go on. Rows that are not locks are left out. After any other error there are no more elements.
+// can go on. So is the row of a client with another [Config.RowKey], without Of. Rows that are not locks are left out. After
+// any other error there are no more elements.
 func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		ctx := checked(ctx)

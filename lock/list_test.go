@@ -137,6 +137,21 @@ func TestList_GoesOnPastMalformedRows(t *testing.T) {
 	})
 }
 
+// A client with another Config.RowKey has other rows for the same targets. Only List shows them, so its error names the setting.
+func TestList_NamesAnotherRowKey(t *testing.T) {
+	indexed(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		_, err := p.open(lock.Config{RowKey: "~LOCK#{of}", Index: "gsi1"}).Acquire(ctx, lock.Beside(keys.NewKey("T#1", "ORDER#1")))
+		require.NoError(p, err)
+		for _, from := range []lock.Source{lock.Index(), lock.WholeTable()} {
+			of, errs := p.listed(from)
+			assert.Empty(p, of)
+			require.Len(p, errs, 1)
+			require.ErrorIs(p, errs[0], lock.ErrMalformed)
+			require.ErrorContains(p, errs[0], "a client with another Config.RowKey wrote it")
+		}
+	})
+}
+
 func TestList_RefusesWithoutARequest(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		cost := totals(ctx, func(ctx context.Context) {

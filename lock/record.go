@@ -2,12 +2,14 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -131,7 +133,10 @@ func (c *Client) recordOf(item table.Item) (Record, error) {
 		return Record{}, err
 	}
 	r, err := c.layout.records.Decode(item)
-	if err != nil {
+	switch {
+	case errors.Is(err, keys.ErrNoMatch): // the partition key can be any, so it is the sort key
+		return Record{}, fmt.Errorf("%w: a client with another Config.RowKey wrote it", ErrMalformed)
+	case err != nil:
 		return Record{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return r, nil
