@@ -9,8 +9,14 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// ifMalformed is what to do about a malformed row of a lock.
-const ifMalformed = "check --scheme, also its lock.attribute_prefix and lock.session_key; if they are right, mortise force resets the row"
+// ifMalformed is what to do about a malformed row of a lock, whose error has the text cause. force does not reset a row that is in order for
+// clients with another prefix.
+func ifMalformed(cause string) string {
+	if strings.Contains(cause, "Config.AttributePrefix") {
+		return "set lock.attribute_prefix in --scheme, or " + envLock + "_ATTRIBUTE_PREFIX, to the prefix of the clients that use it"
+	}
+	return "check --scheme, also its lock.attribute_prefix and lock.session_key; if they are right, mortise force resets the row"
+}
 
 // homeRegion is the variable that sets HomeRegion of lock.Config.
 const homeRegion = envLock + "_HOME_REGION"
@@ -54,7 +60,7 @@ func (c *call) explain(err error) string {
 	case errors.Is(err, lock.ErrNoSession):
 		advice = "the holder cannot be asked: the next one who asks for the lock gets it when the lease has ended, and mortise force takes it"
 	case errors.Is(err, lock.ErrMalformed):
-		advice = "the row at the lock's key is not one that these settings write: " + ifMalformed
+		advice = "the row at the lock's key is not one that these settings write: " + ifMalformed(cause)
 	case errors.Is(err, lock.ErrNotLock):
 		advice = "the row at the lock's key is not one that these settings write: check --scheme"
 	}

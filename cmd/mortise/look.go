@@ -369,7 +369,7 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 	switch {
 	case d.Error != "":
 		g.Add("", d.Error)
-		g.Add("", "nobody can acquire it: "+ifMalformed)
+		g.Add("", "these settings cannot acquire it: "+ifMalformed(d.Error))
 	case d.Fence == 0 && d.Permits == 0:
 		g.Add("", "nobody has acquired it, or not for so long that its row was deleted")
 		if key, err := s.locks.Key(d.target()); err == nil {

@@ -404,6 +404,18 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 	})
 }
 
+// force does not reset a lock of clients with another prefix. So no advice says that it does.
+func TestLook_ALockOfAnotherPrefix(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		b.acquire(report)
+		for _, args := range []string{"show report", "exec report -- true", "force report --yes"} {
+			o := b.run(args, envLock+"_ATTRIBUTE_PREFIX=lock_")
+			assert.Contains(b, o.stdout+o.stderr, "set lock.attribute_prefix in --scheme", args)
+			assert.NotContains(b, o.stdout+o.stderr, "resets the row", args)
+		}
+	})
+}
+
 // newStore is a table in virtual time, with its locks, for a command that is called without its flags.
 func newStore(t *testing.T, options ...func(*dynamodb.Options)) (*tabletest.Engine, *store) {
 	t.Helper()
