@@ -43,7 +43,7 @@
 //   - Guarded writes are exclusive, whatever happens to clocks, processes and networks. A write through [Lease.Write] or
 //     [Lease.Commit], or with [Lease.Guard] or [GuardToken.Guard] in its transaction, never commits after another holder has
 //     acquired.
-//   - Writes through one lease are applied in their order. A write whose answer was lost is never applied after a later one.
+//   - [Lease.Write] and [Lease.Commit] are applied in their order. One whose answer was lost is never applied after a later one.
 //   - Fences strictly increase per lock: across releases, expiry, force, restarts, and deletion of the row by time to live.
 //     Readers that hold together share a fence. [Client.ForceRelease] tells what the reset of a malformed row does.
 //   - First come, first served. Across processes, the order is that in which DynamoDB applied the requests; within a process,

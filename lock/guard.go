@@ -13,9 +13,14 @@ import (
 )
 
 // Guard returns the condition that this lease holds the lock, as an operation for a transaction of the caller's own in
-// the same table. Use it to check several locks, or if [Lease.Write] does not fit. If the lock was lost, the
-// transaction fails with a [*table.ConditionError] that matches [ErrLost]. After an error of another type the transaction
-// may have been applied. This is true even if that error matches ErrLost: an error of [Lease.Context] does.
+// the same table. Use it to check several locks, or if [Lease.Write] does not fit.
+//
+// If the lock was lost, the transaction fails with a [*table.ConditionError] that matches [ErrLost], and nothing was written
+// ([Shared] describes an exception). For any other error, also one that matches ErrLost, [table.MayBeApplied] reports whether
+// the transaction may have been applied. (If ctx is that of the lease and ends meanwhile, the error matches ErrLost too.)
+//
+// Transactions with a guard have no order, neither among each other nor with [Lease.Write]. One whose answer was lost may be
+// applied after a later one, as long as the lock is held. If that matters, use Write, or a version of the row.
 //
 // The condition does not depend on clocks: while nobody else has acquired the lock it holds, also if the lease has
 // ended.

@@ -276,6 +276,31 @@ func TestWrite_LateOneIsRefusedAfterALaterOne(t *testing.T) {
 	}
 }
 
+// A guard in a transaction of the caller's own keeps no order among writes of the same holder: that is what Write does.
+func TestGuard_LateOneIsAppliedAfterALaterOne(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const late = 10 * time.Second
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		is := func(ctx context.Context, v string) error {
+			return w.table.Write(ctx, l.Guard(), table.Update(w.row("x"), table.Attr("is").Set(v)))
+		}
+		w.engine.Inject(
+			tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: late},
+			tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems"},
+		)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.ErrorIs(t, is(short, "first"), context.DeadlineExceeded)
+		w.engine.ClearFaults()
+		require.NoError(t, is(ctx, "second"))
+		time.Sleep(late + time.Second)
+		item, err := w.table.Get(ctx, w.row("x"), true)
+		require.NoError(t, err)
+		assert.Equal(t, text("first"), item["is"])
+	})
+}
+
 // The writes of each holder are numbered on from those of the holder before, in whatever way it got the lock. None of them
 // is taken for a write of the other.
 func TestWrite_OfEachHolderIsApplied(t *testing.T) {
