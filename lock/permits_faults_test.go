@@ -194,6 +194,22 @@ func TestPermits_OfAMalformedRow(t *testing.T) {
 	})
 }
 
+// A row of permits without a line is malformed, too. It looked free, but no ticket could enter: a try repeated its request without a pause.
+func TestPermits_OfARowWithoutALine(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		l, err := p.client.Acquire(ctx, exports, lock.Permits(2))
+		require.NoError(p, err)
+		require.NoError(p, l.Release(ctx))
+		require.NoError(p, p.table.Write(ctx, table.Update(l.Key(), table.Attr("line").Remove())))
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		require.ErrorIs(p, errOf(p.client.TryAcquire(short, exports, lock.Permits(2))), lock.ErrMalformed)
+		require.ErrorIs(p, errOf(p.client.Acquire(short, exports, lock.Permits(2))), lock.ErrMalformed)
+		require.NoError(p, p.client.ForceRelease(ctx, exports, ""))
+		require.NoError(p, errOf(p.client.TryAcquire(ctx, exports, lock.Permits(2))))
+	})
+}
+
 // A call whose answer is lost had its permit before the permits were made fewer. It keeps it.
 func TestSetPermits_KeepsThePermitOfACallWithoutAnAnswer(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -94,12 +94,13 @@ func (r *Row) Turns(place int) int {
 	return max(n, 1)
 }
 
-// parseStays reads the attributes that only rows of permits have. Their numbers must increase, up to the next one.
+// parseStays reads the attributes that only rows of permits have. Their numbers must increase, up to the next one. The line must be there,
+// also an empty one: Enter refuses a row without it, which would look free.
 func (n Names) parseStays(item table.Item, r *Row) error {
 	bad := fmt.Errorf("%w: %s, %s, %s and %s do not make a row of permits", ErrMalformed, n.Permits, n.Line, n.Stays, n.Next)
 	stays, listed := numbers(item[n.Stays])
 	next, counts := numbers(item[n.Next])
-	if !listed || !counts || len(next) != 1 || len(stays) != len(r.Line) || r.Permits < MinPermits || r.Permits > Cap || item[n.Fence] != nil {
+	if !listed || !counts || item[n.Line] == nil || len(next) != 1 || len(stays) != len(r.Line) || r.Permits < MinPermits || r.Permits > Cap || item[n.Fence] != nil {
 		return bad
 	}
 	before := int64(0)

@@ -200,6 +200,7 @@ func TestPermits_RefusesRowsThatAreNotInOrder(t *testing.T) {
 		"one permit":            func(i table.Item) { i["permits"] = n("1") },
 		"too many permits":      func(i table.Item) { i["permits"] = n("101") },
 		"permits as a string":   func(i table.Item) { i["permits"] = s("2") },
+		"no line":               func(i table.Item) { delete(i, "line"); i["stays"] = numbers() },
 		"no stays":              func(i table.Item) { delete(i, "stays") },
 		"fewer stays":           func(i table.Item) { i["stays"] = numbers("7") },
 		"stays as strings":      func(i table.Item) { i["stays"] = list(ticket(1), ticket(2)) },
