@@ -40,6 +40,8 @@ type Client struct {
 	vain     atomic.Int64      // for how long the last call that gave up had waited (a time.Duration); 0 if none has
 	skips    skips             // when tickets have left a line without their turn
 
+	sightings sightings // what earlier calls have seen of the tickets in the way
+
 	maintained int // lets each renewal begin with other leases (attempt.OthersFirst); only the goroutine that renews the session uses it
 
 	risks  risks

@@ -421,3 +421,12 @@ func TestFixed_WaiterWhoseTurnComesWhileWritesFailDoesNotWaitForItself(t *testin
 		assert.Less(t, time.Since(start), 2*time.Minute)
 	})
 }
+
+// A dead holder whose end is not judged by recorded times is found also by calls that give up long before its lease would end.
+func TestFixed_DeadHolderIsFoundByCallsThatGiveUpSoon(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{Expiry: lock.ObservedOnly})
+		require.NoError(t, errOf(c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))))
+		assert.Less(t, untilGranted(ctx, other, lock.Name("report")), 27*time.Second)
+	})
+}

@@ -249,6 +249,31 @@ func TestGhost_OfTheOwnSessionIsFoundByAWaiter(t *testing.T) {
 	})
 }
 
+// The same where each call gives up long before it has waited for a lease, and the next one comes later.
+func TestGhost_IsFoundByCallsThatGiveUpSoon(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		require.NoError(t, errOf(c.Acquire(ctx, lock.Name("keeps the session"))))
+		w.ghostOf(ctx, c, lock.Name("report"))
+		assert.Less(t, untilGranted(ctx, other, lock.Name("report")), freeOfGhost+6*time.Second)
+	})
+}
+
+// untilGranted is how long it takes until one of many calls gets the lock, each of which gives up after 5 s.
+func untilGranted(ctx context.Context, c *lock.Client, target lock.Target) time.Duration {
+	start := time.Now()
+	for time.Since(start) < 10*time.Minute {
+		short, cancel := context.WithTimeout(ctx, 5*time.Second)
+		_, err := c.Acquire(short, target)
+		cancel()
+		if err == nil {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	return time.Since(start)
+}
+
 // F19. Also where the session goes on because other locks depend on it.
 func TestGhostAcquire(t *testing.T) {
 	for _, late := range []time.Duration{5 * time.Second, time.Minute} {

@@ -38,7 +38,7 @@ func (a *acquisition) leave(ctx context.Context) {
 	c := a.client
 	gone := &acquisition{client: c, request: a.request, place: a.place, session: a.session, start: a.start, taken: true}
 	for _, e := range a.entries { // copies, since the entries may get new tickets meanwhile
-		left := &entry{client: c, key: e.key, standing: e.standing, sights: e.sights, turn: e.turn}
+		left := &entry{client: c, key: e.key, standing: e.standing, sights: slices.Clone(e.sights), turn: e.turn}
 		left.row.Store(e.row.Load())
 		gone.entries = append(gone.entries, left)
 	}
