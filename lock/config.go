@@ -70,7 +70,8 @@ type Config struct {
 	Margin time.Duration
 
 	// AtRisk is the part of the session's lease that is left when OnAtRisk is called: more than 0, less than 1. The
-	// session is renewed every quarter of the lease, so 0.5 means that a renewal is overdue. Defaults to 0.5.
+	// session is renewed every quarter of the lease, so 0.5 means that a renewal is overdue. Above 0.5, OnAtRisk can also be
+	// called although all renewals succeed: before the next one is due. Defaults to 0.5.
 	AtRisk float64
 
 	// OnAtRisk is called with true when the part AtRisk of the session's lease is left and no renewal has succeeded. It
