@@ -26,12 +26,31 @@ type naturalKey struct {
 }
 
 // naturals lists the natural keys, including those of indexes that the entity does not use, and checks the fields that
-// are stored in them.
+// are stored in them. It also checks the attributes of the scheme: DynamoDB refuses a row in which a key of an index has another type
+// than the index wants.
 func (c *compiler) naturals() {
 	p, s := c.plan, c.plan.scheme
-	made := map[string]bool{"": true, s.PK: true, s.SK: true, s.Type: true}
-	made[s.TTL] = made[s.TTL] || p.ttl != nil
-	made[s.Version] = made[s.Version] || p.version != nil
+	made := map[string]bool{"": true, s.PK: true, s.SK: true}
+	for _, own := range [...]struct {
+		attr, setting string
+		kind          table.AttributeType
+		used          bool
+	}{
+		{s.Type, "Type", table.String, !p.untyped || len(p.uniques) > 0}, // sentinels have a type in any case
+		{s.TTL, "TTL", table.Number, p.ttl != nil},
+		{s.Version, "Version", table.Number, p.version != nil},
+	} {
+		if !own.used {
+			continue
+		}
+		made[own.attr] = true
+		for _, x := range c.schema.Indexes {
+			if x.PK == own.attr && x.PKType != own.kind || x.SK == own.attr && x.SKType != own.kind {
+				c.problem("attribute %q is a key of index %s, and not of type %s as the rows have it: name another attribute in Keys.%s",
+					own.attr, x.Name, own.kind, own.setting)
+			}
+		}
+	}
 	for _, x := range p.indexes {
 		for _, k := range []keyPlan{x.pk, x.sk} {
 			if k.tpl != nil {

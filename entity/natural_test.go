@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // Guest has attributes that are keys of indexes as they are.
@@ -405,6 +406,55 @@ func TestDefine_RefusesFieldsThatCannotBeKeys(t *testing.T) {
 			require.ErrorAs(t, err, &refused)
 			assert.Len(t, refused.Problems, 1)
 			assert.ErrorContains(t, err, strings.ReplaceAll(c.want, "index x", "index x-x"))
+		})
+	}
+}
+
+// The type, the time to live and the version have the names that the scheme gives them. DynamoDB would refuse every row if one of them is
+// a key of an index, of another type, also if the entity does not use that index.
+func TestDefine_RefusesAnIndexOnAnAttributeOfTheSchemeOfAnotherType(t *testing.T) {
+	type row struct {
+		ID      string    `dynamo:"-"`
+		Email   string    `dynamo:"email"`
+		Count   int64     `dynamo:"-"`
+		Expires time.Time `dynamo:"-"`
+	}
+	type spec = entity.Spec[row]
+	unique := []entity.Unique[row]{{Name: "email", Key: "{email}"}}
+	for name, c := range map[string]struct {
+		index  table.Index
+		change func(*spec)
+		want   string // the setting to change, or "" if there is nothing wrong
+	}{
+		"type":                          {table.Index{PK: "type", PKType: table.Number}, func(*spec) {}, "Type"},
+		"type of sentinels":             {table.Index{PK: "type", PKType: table.Binary}, func(s *spec) { s.Untyped, s.Unique = true, unique }, "Type"},
+		"no type":                       {table.Index{PK: "type", PKType: table.Number}, func(s *spec) { s.Untyped = true }, ""},
+		"type as it is written":         {table.Index{PK: "type"}, func(*spec) {}, ""},
+		"time to live":                  {table.Index{PK: "email", SK: "ttl"}, func(s *spec) { s.TTL = "Expires" }, "TTL"},
+		"no time to live":               {table.Index{PK: "email", SK: "ttl"}, func(*spec) {}, ""},
+		"time to live as it is written": {table.Index{PK: "email", SK: "ttl", SKType: table.Number}, func(s *spec) { s.TTL = "Expires" }, ""},
+		"version":                       {table.Index{PK: "email", SK: "version"}, func(s *spec) { s.Version = "Count" }, "Version"},
+		"no version":                    {table.Index{PK: "email", SK: "version"}, func(*spec) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.index.Name = "by-it"
+			s := spec{Type: "Row", PK: "ROW#{id}", SK: "ROW"}
+			c.change(&s)
+			tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app", NoTTL: true, Indexes: []table.Index{c.index}})
+			require.NoError(t, err)
+			require.NoError(t, tbl.Ensure(t.Context()))
+			rows, err := entity.Define(tbl, s)
+			if c.want != "" {
+				var refused *entity.SpecError
+				require.ErrorAs(t, err, &refused)
+				assert.Len(t, refused.Problems, 1)
+				assert.ErrorContains(t, err, "index by-it")
+				assert.ErrorContains(t, err, "name another attribute in Keys."+c.want)
+				return
+			}
+			require.NoError(t, err)
+			_, err = rows.Create(t.Context(), row{ID: "a", Email: "ada@example.com", Expires: time.Now().Add(time.Hour)})
+			require.NoError(t, err)
 		})
 	}
 }

@@ -101,21 +101,6 @@ func (l *layout) checkNames(schema table.Schema) error {
 		return invalid("attribute %q of lock and session rows is %s of the table: "+
 			"set Config.AttributePrefix, the same for all clients of the table", name, what)
 	}
-	// The prefix does not rename these two. DynamoDB refuses a row in which a key of an index has another type than the index wants.
-	s := schema.Keys
-	for _, x := range schema.Indexes {
-		for _, k := range [...]struct {
-			name string
-			kind table.AttributeType
-		}{{x.PK, x.PKType}, {x.SK, x.SKType}} {
-			switch {
-			case k.name == s.TTL && k.kind != table.Number:
-				return invalid("attribute %q, the time to live of lock rows, is a key of index %s, of type %s: name another attribute in Keys.TTL", k.name, x.Name, k.kind)
-			case k.name == s.Type && k.kind != table.String:
-				return invalid("attribute %q, the type of lock rows, is a key of index %s, of type %s: name another attribute in Keys.Type", k.name, x.Name, k.kind)
-			}
-		}
-	}
 	return nil
 }
 
