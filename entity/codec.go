@@ -130,13 +130,14 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// ttlTime rounds up to whole seconds, so that a row does not expire early.
+// ttlTime rounds up to whole seconds, so that a row does not expire early, and to the first second after 1970: a number from 0 down would
+// mean never.
 func ttlTime(at time.Time) time.Time {
 	s := at.Unix()
 	if at.Nanosecond() > 0 {
 		s++
 	}
-	return time.Unix(s, 0).UTC()
+	return time.Unix(max(s, 1), 0).UTC()
 }
 
 // roundTTL rounds the time to live in v, as the row stores it.
@@ -257,7 +258,7 @@ func (e *core) decodeInto(v reflect.Value, item table.Item) (attribute string, e
 		if err != nil && !isNull(item[p.scheme.TTL]) { // other programs write NULL for a row that never expires
 			return p.scheme.TTL, err
 		}
-		if at != 0 {
+		if at > 0 { // as for expired
 			p.ttl.of(v).Set(reflect.ValueOf(time.Unix(at, 0).UTC()))
 		}
 	}

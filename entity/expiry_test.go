@@ -128,3 +128,46 @@ func TestTTL_OfAFractionExpires(t *testing.T) {
 		require.Equal(t, "_ttl", odd.Attribute)
 	})
 }
+
+// DynamoDB's times to live, and the conditions on them, begin after 1970. A time before that is past, so the row has expired. A number
+// from 0 down means never in rows of other programs.
+func TestTTL_OfATimeUpTo1970HasExpired(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		logins := define(t, f.Table, loginSpec())
+		ctx, first := t.Context(), time.Unix(1, 0).UTC()
+		for _, at := range []time.Time{time.Unix(0, 0), time.Unix(-1, 1), time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)} {
+			l, err := logins.Create(ctx, Login{Token: "t", User: "ada", Ends: at})
+			require.NoError(t, err)
+			require.Equal(t, first, l.Ends)
+			_, err = logins.Get(ctx, l)
+			require.ErrorIs(t, err, entity.ErrNotFound)
+			got, err := logins.Get(ctx, l, entity.WithExpired())
+			require.NoError(t, err)
+			require.Equal(t, l, got)
+
+			l, err = logins.Create(ctx, Login{Token: "t", User: "ada"}) // in place of the expired row
+			require.NoError(t, err)
+			l, err = logins.Update(ctx, l, entity.Set("ends", at))
+			require.NoError(t, err)
+			require.Equal(t, first, l.Ends)
+			require.Equal(t, "1970-01-01T00:00:01Z#t", text(f.row(t, logins.Key(l)), "g1sk"))
+			_, err = logins.Get(ctx, l)
+			require.ErrorIs(t, err, entity.ErrNotFound)
+		}
+		for _, never := range []string{"0", "-1"} {
+			item := f.KeyItem(logins.Key(Login{Token: "t"}))
+			item["_ttl"] = num(never)
+			require.NoError(t, f.Write(ctx, table.Put(item)))
+			l, err := logins.Get(ctx, Login{Token: "t"}, entity.Consistent())
+			require.NoError(t, err)
+			require.Zero(t, l.Ends)
+			l.User = "ada"
+			l, err = logins.AnyVersion().Put(ctx, l)
+			require.NoError(t, err)
+			got, err := logins.Get(ctx, l, entity.Consistent())
+			require.NoError(t, err, "it still never expires")
+			require.Equal(t, l, got)
+		}
+	})
+}
