@@ -325,3 +325,54 @@ func TestDefine_RefusesMaintainedAttributesInEmbeddedPointers(t *testing.T) {
 	}
 	assert.ElementsMatch(t, want, texts)
 }
+
+// Left and Right are embedded by pointers below.
+type Left struct {
+	Note int    `dynamo:"note"`
+	Name string `dynamo:"name"`
+}
+
+type Right struct {
+	Note string `dynamo:"note"`
+}
+
+// The encoder stores the first of several fields with one attribute. A field that stands after an embedded pointer with the same
+// attribute would not be stored, and its values would be encoded as those of the pointer's field.
+func TestDefine_RefusesFieldsThatAnEmbeddedPointerHides(t *testing.T) {
+	type after struct {
+		ID string `dynamo:"-"`
+		*Left
+		Note string `dynamo:"note"`
+	}
+	type twice struct {
+		ID string `dynamo:"-"`
+		*Left
+		*Right
+	}
+	type before struct {
+		ID   string `dynamo:"-"`
+		Note string `dynamo:"note"`
+		*Left
+	}
+	type deep struct{ Right }
+	type deeper struct {
+		ID string `dynamo:"-"`
+		*Left
+		deep
+	}
+	const want = `fields Note and Note are both attribute "note"`
+	s := schema("app")
+	_, err := entity.Define(offline(t, s), entity.Spec[after]{Type: "Row", PK: "{id}", SK: "ROW"})
+	require.ErrorContains(t, err, want)
+	_, err = entity.Define(offline(t, s), entity.Spec[twice]{Type: "Row", PK: "{id}", SK: "ROW"})
+	require.ErrorContains(t, err, want)
+
+	first := define(t, offline(t, s), entity.Spec[before]{Type: "Row", PK: "{id}", SK: "ROW"})
+	item := first.CreateOp(before{ID: "a", Note: "x", Left: &Left{Note: 1, Name: "ada"}}).Item()
+	assert.Equal(t, "x", text(item, "note"), "as Go selects it")
+	assert.Equal(t, "ada", text(item, "name"))
+
+	// As Go selects it, too, row.Note is that of Left. That of Right is no field that a caller can name.
+	hidden := define(t, offline(t, s), entity.Spec[deeper]{Type: "Row", PK: "{id}", SK: "ROW"})
+	require.ErrorIs(t, hidden.UpdateOp(deeper{ID: "a"}, entity.Set("note", "x")).Err(), entity.ErrInvalid)
+}

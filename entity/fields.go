@@ -46,8 +46,12 @@ var (
 // with the same attribute the first. Fields of embedded pointers are encoded, but a caller cannot name them.
 func fieldsOf(t reflect.Type, prefix string) (list []*field, problems []string) {
 	seen := map[string]*field{}
-	var walk func(t reflect.Type, trail []int)
-	walk = func(t reflect.Type, trail []int) {
+	var walk func(t reflect.Type, trail []int, within []reflect.Type, named bool)
+	walk = func(t reflect.Type, trail []int, within []reflect.Type, named bool) {
+		if slices.Contains(within, t) {
+			return // the encoder refuses a struct that embeds itself
+		}
+		within = append(slices.Clip(within), t)
 		for i := range t.NumField() {
 			f := t.Field(i)
 			f.Index = append(append([]int(nil), trail...), f.Index...)
@@ -57,8 +61,8 @@ func fieldsOf(t reflect.Type, prefix string) (list []*field, problems []string) 
 			}
 			skip := f.Tag.Get("dynamo") == "-" || strings.HasPrefix(f.Tag.Get("dynamo"), "-,")
 			if f.Anonymous && ft.Kind() == reflect.Struct {
-				if !skip && f.Type.Kind() == reflect.Struct {
-					walk(f.Type, f.Index)
+				if !skip {
+					walk(ft, f.Index, within, named && f.Type.Kind() == reflect.Struct)
 				}
 				continue
 			}
@@ -67,18 +71,21 @@ func fieldsOf(t reflect.Type, prefix string) (list []*field, problems []string) 
 			}
 			fd := newField(f, prefix)
 			first, ok := seen[fd.attr]
-			switch {
-			case skip, !ok:
-				if !skip {
-					seen[fd.attr] = fd
+			if !skip && ok {
+				if len(first.index) >= len(fd.index) {
+					problems = append(problems, fmt.Sprintf("fields %s and %s are both attribute %q", first.goName, fd.goName, fd.attr))
 				}
+				continue
+			}
+			if !skip {
+				seen[fd.attr] = fd
+			}
+			if named {
 				list = append(list, fd)
-			case len(first.index) >= len(fd.index):
-				problems = append(problems, fmt.Sprintf("fields %s and %s are both attribute %q", first.goName, fd.goName, fd.attr))
 			}
 		}
 	}
-	walk(t, nil)
+	walk(t, nil, nil, true)
 	slices.SortStableFunc(list, func(a, b *field) int { return len(a.index) - len(b.index) })
 	return list, problems
 }
