@@ -125,11 +125,7 @@ func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, h
 		return nil, err
 	}
 	defer a.leave(open) // also where a function of Config has panicked
-	list, err = how(a, open)
-	for _, e := range a.entries {
-		c.sightings.keep(e.key, e.sights, err == nil)
-	}
-	return list, err
+	return how(a, open)
 }
 
 // queued reports whether the call queues behind other goroutines of this process: it does for a single lock that it holds alone.

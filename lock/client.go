@@ -39,8 +39,7 @@ type Client struct {
 	returns  returns           // the waiters that have lost their places and enter again
 	vain     atomic.Int64      // for how long the last call that gave up had waited (a time.Duration); 0 if none has
 	skips    skips             // when tickets have left a line without their turn
-
-	sightings sightings // what earlier calls have seen of the tickets in the way
+	sights   sights            // the tickets that kept others from holding
 
 	maintained int // lets each renewal begin with other leases (attempt.OthersFirst); only the goroutine that renews the session uses it
 
@@ -75,7 +74,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	if here := t.Region(); config.HomeRegion != "" && here != "" && here != config.HomeRegion {
 		return nil, invalid("Config.HomeRegion %q: the table's client is in %q", config.HomeRegion, here)
 	}
-	c := &Client{config: config, tickets: tickets{known: map[string]claimant{}}}
+	c := &Client{config: config, tickets: tickets{known: map[string]claimant{}}, sights: sights{keep: 2 * config.Lease, seen: map[sight]seen{}}}
 	if config.MeterProvider != nil {
 		t = t.Metered(&c.usage)
 	}

@@ -29,11 +29,10 @@ type entry struct {
 	patience backoff.BackOff // from Config.Backoff; nil if the place in the line sets the times of looks
 
 	standing
-	watch  *watch                      // the look that proceed has not yet taken; nil if there is none
-	row    atomic.Pointer[lockrow.Row] // the row as last seen, never changed in place; at first an empty row
-	stale  atomic.Bool                 // the row must be read again, consistently
-	sights []sight                     // what was seen of the tickets that keep others from holding, in the order of the line
-	turn   time.Time                   // monotonic: when a new holder was last seen; a pass within a process, or a renewal, is none
+	watch *watch                      // the look that proceed has not yet taken; nil if there is none
+	row   atomic.Pointer[lockrow.Row] // the row as last seen, never changed in place; at first an empty row
+	stale atomic.Bool                 // the row must be read again, consistently
+	turn  time.Time                   // monotonic: when a new holder was last seen; a pass within a process, or a renewal, is none
 }
 
 // unseen is the row of every entry that has not seen its row yet.
@@ -60,69 +59,6 @@ type watch struct {
 	seen atomic.Pointer[waitqueue.Look] // nil while the look is still due
 }
 
-// sight is what was seen of a ticket that keeps others from holding.
-type sight struct {
-	holding lockrow.Holding
-	renewed int64     // the row's Renewed
-	since   time.Time // monotonic: when the ticket was first seen in the way under this fence and with this renewal
-	asked   time.Time // monotonic: its process is not asked about the ticket before this
-}
-
-func (s *sight) same(other sight) bool {
-	return s.holding == other.holding && s.renewed == other.renewed
-}
-
-// sightings keep what calls that got no lock have seen of the tickets in the way, for later calls. Otherwise, if each call gave up before it
-// had waited for a lease, nobody would ever ask about a ticket that nobody uses.
-type sightings struct {
-	mu   sync.Mutex
-	seen map[keys.Key][]sight // the lists are not changed in place
-}
-
-// maxSightings is of how many locks sights are kept. Then they begin anew.
-const maxSightings = 1000
-
-// earlier adds to a sight what an earlier call has seen of the same ticket.
-func (s *sightings) earlier(key keys.Key, now sight) sight {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.merge(key, now)
-}
-
-// merge does what earlier does. It is called with mu held.
-func (s *sightings) merge(key keys.Key, now sight) sight {
-	if was := slices.IndexFunc(s.seen[key], now.same); was >= 0 {
-		before := s.seen[key][was]
-		if before.since.Before(now.since) {
-			now.since = before.since
-		}
-		if before.asked.After(now.asked) {
-			now.asked = before.asked
-		}
-	}
-	return now
-}
-
-// keep keeps what a call has seen that has ended. A call that got the lock has nothing to keep.
-func (s *sightings) keep(key keys.Key, list []sight, got bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case got:
-		delete(s.seen, key)
-		return
-	case len(list) == 0: // it has not seen the row
-		return
-	case s.seen == nil || len(s.seen) >= maxSightings:
-		s.seen = map[keys.Key][]sight{key: s.seen[key]}
-	}
-	kept := make([]sight, len(list))
-	for i, now := range list {
-		kept[i] = s.merge(key, now)
-	}
-	s.seen[key] = kept
-}
-
 // saw records the row in the answer or the refusal of this goroutine's own write, or in a consistent read.
 func (e *entry) saw(row *lockrow.Row) {
 	e.take(row, e.client.clk().Now())
@@ -137,27 +73,25 @@ func (e *entry) older(row *lockrow.Row) bool {
 	return row.Place(e.ticket.ID) < 0 || cmp.Or(cmp.Compare(row.Fence, known.Fence), cmp.Compare(row.Renewed, known.Renewed)) < 0
 }
 
-// take records a row that was seen at the given monotonic time. It keeps the sights of tickets that have not changed.
+// take records a row that was seen at the given monotonic time.
 func (e *entry) take(row *lockrow.Row, at time.Time) {
 	known := e.row.Load()
 	if e.skipped(known, row) {
 		e.client.skips.add(e.client.clk().Now())
 	}
-	sights := make([]sight, row.Blocking())
-	for i := range sights {
-		s, by := sight{holding: row.Holding(i), renewed: row.Renewed, since: at}, row.Line[i]
-		if was := slices.IndexFunc(e.sights, s.same); was >= 0 {
-			sights[i] = e.sights[was]
-			continue
+	if !row.Granted(e.ticket.ID) {
+		for place := range row.Blocking() {
+			e.client.sights.see(row, place, at)
 		}
-		if i < row.Holders() && !slices.ContainsFunc(known.Line[:known.Holders()], func(was lockrow.Ticket) bool {
-			return was.ID == by.ID || s.holding.Kind == lockrow.Exclusive && by.Session() != "" && was.Session() == by.Session()
+	}
+	for place := range row.Holders() {
+		by, kind := row.Line[place], row.Holding(place).Kind
+		if !slices.ContainsFunc(known.Line[:known.Holders()], func(was lockrow.Ticket) bool {
+			return was.ID == by.ID || kind == lockrow.Exclusive && by.Session() != "" && was.Session() == by.Session()
 		}) {
 			e.turn = at
 		}
-		sights[i] = e.client.sightings.earlier(e.key, s)
 	}
-	e.sights = sights
 	e.row.Store(row)
 }
 

@@ -91,7 +91,7 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	if row.Granted(e.ticket.ID) {
 		return s
 	}
-	seen := e.sights[of]
+	seen := c.sights.see(row, of, c.clk().Now())
 	s = suspect{
 		session: holder.Session(), claimed: c.tickets.find(holder.ID) != nil,
 		since: c.clk().Ago(seen.since), asked: c.clk().Now().Before(seen.asked),
@@ -163,7 +163,7 @@ func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockro
 	case fine:
 		return nil, nil
 	case ask:
-		e.sights[place].asked = c.clk().Now().Add(s.since)
+		c.sights.asked(row, place, c.clk().Now().Add(s.since))
 		c.sessions.ask(s.session, session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key})
 		return nil, nil
 	case evict:

@@ -38,7 +38,7 @@ func (a *acquisition) leave(ctx context.Context) {
 	c := a.client
 	gone := &acquisition{client: c, request: a.request, place: a.place, session: a.session, start: a.start, taken: true}
 	for _, e := range a.entries { // copies, since the entries may get new tickets meanwhile
-		left := &entry{client: c, key: e.key, standing: e.standing, sights: slices.Clone(e.sights), turn: e.turn}
+		left := &entry{client: c, key: e.key, standing: e.standing, turn: e.turn}
 		left.row.Store(e.row.Load())
 		gone.entries = append(gone.entries, left)
 	}
@@ -73,7 +73,7 @@ func (a *acquisition) bequeath() bool {
 func (a *acquisition) inherit(left *acquisition) {
 	e, was := a.entries[0], left.entries[0]
 	a.session, a.start, a.taken, a.inDoubt = left.session, left.start, true, true
-	e.standing, e.sights, e.turn = was.standing, was.sights, was.turn
+	e.standing, e.turn = was.standing, was.turn
 	e.row.Store(was.row.Load())
 	a.client.tickets.set(e.ticket.ID, e)
 	e.stale.Store(was.stale.Load())
