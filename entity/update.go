@@ -144,24 +144,24 @@ func (e *core) ownUpdate(err error, from *basis, u *update) (row reflect.Value, 
 	if e.applied(from, u, &c) != nil {
 		return row, false
 	}
+	if row, err = e.decode(failed.Item); err != nil {
+		return row, false
+	}
 	for _, r := range u.list {
-		want := r.av
+		have, want := failed.Item[r.attr], r.av
 		switch {
 		case r.field != nil && r.field.home != nil:
-			if want, err = r.field.home.kept(c.after); err != nil {
-				return row, false
-			}
-		case r.isSum():
-			if want, err = r.field.encode(r.field.of(c.after)); err != nil {
-				return row, false
+			want, err = r.field.home.kept(c.after)
+		case r.isSum(): // the row can have it as the field does not write it: a zero that the tag omits, more digits than a float has
+			if have, err = r.field.encode(r.field.of(row)); err == nil {
+				want, err = r.field.encode(r.field.of(c.after))
 			}
 		}
-		if !attrvalue.Same(failed.Item[r.attr], want) {
-			return row, false
+		if err != nil || !attrvalue.Same(have, want) {
+			return reflect.Value{}, false
 		}
 	}
-	row, err = e.decode(failed.Item)
-	return row, err == nil
+	return row, true
 }
 
 // knows reports whether the basis has the values to which the update adds. A caller's value may lack them, since only its key and its

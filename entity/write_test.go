@@ -541,6 +541,32 @@ func TestWrite_ALostAdditionToANumberThatTheValueLacks(t *testing.T) {
 	})
 }
 
+// The result of an Add or Append can be in the row in another form than the field would be written: a zero that the tag omits, an empty
+// list, a number with more digits than a float has.
+func TestWrite_RecognisesAResultThatTheFieldWouldWriteDifferently(t *testing.T) {
+	type Tally struct {
+		ID      string   `dynamo:"id"`
+		Count   int      `dynamo:"count,omitempty"`
+		Ratio   float64  `dynamo:"ratio"`
+		Lines   []string `dynamo:"lines,omitempty"`
+		Version int64    `dynamo:"version"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		tallies := define(t, f.Table, entity.Spec[Tally]{Type: "Tally", PK: "TALLY#{id}", SK: "TALLY", Version: "version"})
+		for name, change := range map[string]entity.Change{
+			"zero": entity.Add("count", -1), "digits": entity.Add("ratio", 1), "empty": entity.Append("lines", []string{}),
+		} {
+			was, err := tallies.Create(t.Context(), Tally{ID: name, Count: 1, Ratio: 1e20})
+			require.NoError(t, err)
+			f.faults.Script(faulty.DropReply)
+			is, err := tallies.Update(t.Context(), was, change)
+			require.NoError(t, err, name)
+			assert.Equal(t, was.Version+1, is.Version, name)
+		}
+	})
+}
+
 func TestWrite_AnothersIsNotTakenForOnesOwn(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
