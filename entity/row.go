@@ -162,13 +162,13 @@ func (p *plan) unmarshalOwn(item table.Item, v reflect.Value) (attribute string,
 // cutsOff reports whether the number n exceeds the range of a field of less than 64 bits.
 func (f *field) cutsOff(n string) bool {
 	var err error
-	switch f.typ.Kind() {
+	switch t := pointee(f.typ); t.Kind() {
 	case reflect.Float32:
-		_, err = strconv.ParseFloat(n, f.typ.Bits())
+		_, err = strconv.ParseFloat(n, t.Bits())
 	case reflect.Int8, reflect.Int16, reflect.Int32:
-		_, err = strconv.ParseInt(n, 10, f.typ.Bits())
+		_, err = strconv.ParseInt(n, 10, t.Bits())
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
-		_, err = strconv.ParseUint(n, 10, f.typ.Bits())
+		_, err = strconv.ParseUint(n, 10, t.Bits())
 	}
 	return errors.Is(err, strconv.ErrRange)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -25,6 +26,8 @@ type Sealed struct {
 	ID      string    `dynamo:"id"`
 	Text    string    `dynamo:"text"`
 	Small   int8      `dynamo:"small"`
+	Few     *uint16   `dynamo:"few,omitempty"`
+	Ratio   float32   `dynamo:"ratio"`
 	Rev     int64     `dynamo:"rev"`
 	Expires time.Time `dynamo:"expires"`
 }
@@ -50,6 +53,9 @@ func (s *Sealed) UnmarshalDynamoItem(item dynamo.Item) error {
 	type plain Sealed
 	if err := dynamo.UnmarshalItem(item, (*plain)(s)); err != nil {
 		return err
+	}
+	if s.Text == "cAnArY" {
+		return errors.New("read " + s.Text)
 	}
 	s.Text = backwards(s.Text)
 	return nil
@@ -77,16 +83,32 @@ func TestRow_TypesEncodeTheirOwn(t *testing.T) {
 		var encode *table.EncodeError
 		require.ErrorAs(t, err, &encode)
 
-		misfits := table.Item{"small": &types.AttributeValueMemberN{Value: "300"}, "text": &types.AttributeValueMemberBOOL{Value: true}}
+		misfits := table.Item{
+			"small": &types.AttributeValueMemberN{Value: "300"}, "few": &types.AttributeValueMemberN{Value: "70000"},
+			"ratio": &types.AttributeValueMemberN{Value: "1e39"}, "text": &types.AttributeValueMemberBOOL{Value: true},
+		}
+		var decode *entity.DecodeError
 		for attr, av := range misfits {
 			bad := maps.Clone(row)
 			bad[attr] = av
 			_, err = sealed.Decode(bad)
-			var decode *entity.DecodeError
 			require.ErrorAs(t, err, &decode, attr)
 			assert.Equal(t, attr, decode.Attribute)
 		}
+		row["text"] = &types.AttributeValueMemberS{Value: "cAnArY"}
+		_, err = sealed.Decode(row)
+		require.ErrorAs(t, err, &decode)
+		assert.Empty(t, decode.Attribute, "it is the type's own error")
+		assert.Equal(t, "entity: decode Sealed: row does not fit", err.Error())
 	})
+
+	// The scheme may name the fields' own attributes.
+	sealed := define(t, offline(t, table.Schema{Name: "app", Keys: keys.Scheme{TTL: "expires", Version: "rev"}}), sealedSpec())
+	s := Sealed{ID: "1", Text: "abc", Expires: time.Unix(1e9, 0).UTC()}
+	got, err := sealed.Decode(sealed.PutOp(s).Item())
+	require.NoError(t, err)
+	s.Rev = 1
+	assert.Equal(t, s, got)
 }
 
 func TestEncodeError_NamesTheAttribute(t *testing.T) {
