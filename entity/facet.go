@@ -59,7 +59,7 @@ func (f *field) attributeType() string {
 	return "S"
 }
 
-// sample encodes a sample value and returns its DynamoDB type, or false if nothing is encoded.
+// sample encodes a sample value and returns its DynamoDB type, or false if nothing is encoded, or NULL.
 func (f *field) sample() (kind string, known bool) {
 	v := reflect.New(f.typ).Elem()
 	fill(v, 8)
@@ -68,10 +68,7 @@ func (f *field) sample() (kind string, known bool) {
 		return "", false
 	}
 	kind = attrvalue.Kind(av)
-	if kind == "NULL" {
-		return "", false
-	}
-	return kind, kind != ""
+	return kind, kind != "" && kind != "NULL"
 }
 
 // fill sets v to a value that is not empty, so that the encoder does not omit it. depth limits types that contain themselves.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -89,6 +90,25 @@ func TestFacet_HasTheTypesOfTheEncoding(t *testing.T) {
 	for _, a := range define(t, tbl, spec).Facet().Attributes {
 		assert.NotEqual(t, "_t", a.Name)
 	}
+}
+
+// Shy encodes nothing, and contains itself, which Define does not refuse of a type with an encoding of its own.
+type Shy []Shy
+
+func (Shy) MarshalDynamo() (types.AttributeValue, error) { return nil, nil }
+
+func (*Shy) UnmarshalDynamo(types.AttributeValue) error { return nil }
+
+func TestFacet_OfValuesWhoseTypesDoNotShow(t *testing.T) {
+	type row struct {
+		ID   string    `dynamo:"-"`
+		Shy  Shy       `dynamo:"shy"`
+		Any  any       `dynamo:"any"`
+		Pair [2]string `dynamo:"pair"`
+	}
+	tbl := offline(t, table.Schema{Name: "app", Indexes: []table.Index{{Name: "by-any", PK: "any", PKType: table.Number}}})
+	f := define(t, tbl, entity.Spec[row]{Type: "Row", PK: "ROW#{id}", SK: "ROW", Indexes: []entity.Index[row]{{Name: "by-any"}}}).Facet()
+	assert.Equal(t, []table.FacetAttribute{{Name: "any", Type: "N"}, {Name: "pair", Type: "L"}, {Name: "shy", Type: "S"}, {Name: "type", Type: "S"}}, f.Attributes)
 }
 
 // The encoder would use up the stack, which ends the process.

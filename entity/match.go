@@ -141,10 +141,8 @@ func literal(av types.AttributeValue) string {
 		return v.Value
 	case *types.AttributeValueMemberBOOL:
 		return strconv.FormatBool(v.Value)
-	case *types.AttributeValueMemberB:
-		return fmt.Sprintf("%#v", v.Value)
 	}
-	return "?"
+	return fmt.Sprintf("%#v", av.(*types.AttributeValueMemberB).Value) // AttrEquals takes no others
 }
 
 // match is a compiled rule; nil if there is none.

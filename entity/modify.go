@@ -48,9 +48,6 @@ func (e *core) modify(ctx context.Context, o reflect.Value, change func(reflect.
 		return out, fmt.Errorf("%w: nil function", ErrInvalid)
 	}
 	key := e.keyOf(o)
-	if err := key.Validate(); err != nil {
-		return out, err
-	}
 	err = e.racing(ctx, nil, func() error {
 		from, err := e.basis(ctx, o, create)
 		if err != nil {

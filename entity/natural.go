@@ -303,18 +303,14 @@ func keyValueOf(kind table.AttributeType, text string) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: text}
 }
 
-// compareKeys compares two keys in DynamoDB's order. If kind is Number, a text that is not a number comes last.
+// compareKeys compares two keys in DynamoDB's order.
 func compareKeys(kind table.AttributeType, a, b string) int {
 	if kind == table.Number {
 		x, errA := decimal(a)
 		y, errB := decimal(b)
-		switch {
-		case errA != nil:
-			return 1
-		case errB != nil:
-			return -1
+		if errA == nil && errB == nil {
+			return x.Cmp(y)
 		}
-		return x.Cmp(y)
 	}
 	return strings.Compare(a, b)
 }

@@ -259,7 +259,7 @@ func TestNatural_QueriesTakeWhatTemplatesTake(t *testing.T) {
 			})
 			require.NoError(t, err)
 		}
-		at, zero := time.Time{}, 0
+		at, zero, address := time.Time{}, 0, netip.MustParseAddr("10.0.0.1")
 		for name, c := range map[string]struct {
 			index   string
 			address any
@@ -274,7 +274,8 @@ func TestNatural_QueriesTakeWhatTemplatesTake(t *testing.T) {
 			"until the zero time": {"by-seen", nil, entity.Until("seen", &at), ""},
 			"a text":              {"by-left", "10.0.0.1", nil, "abc"},
 			"another text":        {"by-left", "10.0.0.2", nil, ""},
-			"a value":             {"by-left", netip.MustParseAddr("10.0.0.1"), nil, "abc"},
+			"a value":             {"by-left", address, nil, "abc"},
+			"a pointer":           {"by-left", &address, nil, "abc"},
 			"from a text":         {"by-left", nil, entity.From("from", "10.0.0.1"), "abc"},
 			"until a text":        {"by-left", nil, entity.Until("from", "10.0.0.1"), ""},
 			"from a longer text":  {"by-left", nil, entity.From("from", "10.0.0.10"), ""},
@@ -339,6 +340,7 @@ func TestNatural_RefusesKeysThatCannotBe(t *testing.T) {
 			"a bound and a value":      {keys.Values{"group": "g", "rank": 1}, []entity.ReadOption{entity.On("by-rank"), entity.From("rank", 1)}},
 			"bounds the wrong way":     {group, []entity.ReadOption{entity.On("by-rank"), entity.From("rank", 10), entity.Until("rank", 9)}},
 			"an empty bound":           {group, []entity.ReadOption{entity.On("by-left"), entity.From("left", (*time.Time)(nil))}},
+			"a bound of nil":           {group, []entity.ReadOption{entity.On("by-left"), entity.Until("left", nil)}},
 			"less than a second":       {group, []entity.ReadOption{entity.On("by-seen"), entity.From("seen", time.Unix(1, 1))}},
 			"less than a second, text": {group, []entity.ReadOption{entity.On("by-left"), entity.From("left", time.Unix(1, 1))}},
 			"a year that is no text":   {group, []entity.ReadOption{entity.On("by-left"), entity.From("left", time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC))}},

@@ -100,11 +100,7 @@ func (c *compiler) unique(i int, spec Unique[reflect.Value]) {
 	if x.key.tpl == nil {
 		return
 	}
-	var err error
-	if x.sk, err = s.SKTemplate(sentinelMark); err != nil {
-		c.problem("%s: %w", where, err)
-		return
-	}
+	x.sk, _ = s.SKTemplate(sentinelMark) // a word is a template with any delimiter
 	if len(x.key.refs) == 0 {
 		c.problem("%s.Key: %q names no field", where, key)
 	}

@@ -448,6 +448,15 @@ func TestUnique_SentinelsWithoutARightDoNotBlock(t *testing.T) {
 		require.NoError(t, f.raw.Write(ctx, table.Put(foreign)))
 		_, err = users.Create(ctx, User{Tenant: "acme", ID: "zed", Handle: "zed"})
 		require.ErrorIs(t, err, entity.ErrType, "a row of something else is never touched")
+		foreign["_t"], foreign["uniqueowner"] = str("mortise.Unique.User.handle"), &types.AttributeValueMemberM{Value: table.Item{"PK": num("1")}}
+		require.NoError(t, f.raw.Write(ctx, table.Put(foreign)))
+		_, err = users.Create(ctx, User{Tenant: "acme", ID: "zed", Handle: "zed"})
+		require.ErrorIs(t, err, entity.ErrType, "its owner is no key")
+
+		f.faults.Script(faulty.Pass, faulty.Refuse(400, "ResourceNotFoundException"))
+		_, err = users.Create(ctx, User{Tenant: "acme", ID: "zed", Handle: "ann"})
+		require.ErrorIs(t, err, entity.ErrUnique)
+		require.ErrorIs(t, err, table.ErrNoTable, "why the owner could not be looked at")
 	})
 }
 
@@ -470,6 +479,7 @@ func TestDefine_ChecksUnique(t *testing.T) {
 		"a predicate":     {unique: []entity.Unique[User]{{Name: "x", Key: "{email}", When: func(User) bool { return true }}}, want: "needs a Version"},
 		"the version":     {unique: []entity.Unique[User]{{Name: "x", Key: "{version:int10}"}}, change: func(s *entity.Spec[User]) { s.Version = "version" }, want: "maintained by the entity"},
 		"keys of rows":    {unique: []entity.Unique[User]{{Name: "x", Key: "{email}"}}, change: func(s *entity.Spec[User]) { s.PK, s.SK = "UNIQUE#User#x#{id}", "UNIQUE" }, want: "keys of rows"},
+		"no template":     {unique: []entity.Unique[User]{{Name: "x", Key: "{email"}}, want: "Unique[0].Key: keys: "},
 		"too long a type": {unique: []entity.Unique[User]{{Name: strings.Repeat("x", 255), Key: "{email}"}}, want: "longer than 255 bytes"},
 	} {
 		spec := base()

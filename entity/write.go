@@ -198,10 +198,7 @@ func (e *core) putOp(stamped reflect.Value, from *basis, create bool, s settleme
 	if err != nil {
 		return table.Invalid(e.fail("put", err))
 	}
-	key, err := e.table.KeyOf(item)
-	if err != nil {
-		return table.Invalid(e.fail("put", err))
-	}
+	key, _ := e.table.KeyOf(item) // encode has checked it
 	var m verdict
 	if p.match != nil {
 		if err := p.checkMatch(item); err != nil {
