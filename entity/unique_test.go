@@ -297,6 +297,7 @@ func TestUnique_ValuesThatOthersGetWrong(t *testing.T) {
 			_, err = accounts.AnyVersion().Update(ctx, User{ID: "1"}, entity.Remove("name"))
 			require.ErrorIs(t, err, entity.ErrUnique)
 			require.ErrorIs(t, accounts.AnyVersion().UpdateOp(User{ID: "1"}, entity.Remove("name")).Err(), entity.ErrInvalid)
+			require.ErrorIs(t, accounts.AnyVersion().DeleteOp(User{ID: "1"}).Err(), entity.ErrInvalid)
 			_, err = accounts.Update(ctx, a, entity.Set("logins", 1))
 			require.NoError(t, err)
 		})
@@ -457,6 +458,45 @@ func TestUnique_SentinelsWithoutARightDoNotBlock(t *testing.T) {
 		_, err = users.Create(ctx, User{Tenant: "acme", ID: "zed", Handle: "ann"})
 		require.ErrorIs(t, err, entity.ErrUnique)
 		require.ErrorIs(t, err, table.ErrNoTable, "why the owner could not be looked at")
+	})
+}
+
+// A row that is older than the constraint can have a value of which no sentinel can be made. It has none then, and can be mended.
+func TestUnique_AnOldRowWithAValueThatNoKeyHolds(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		users := define(t, f.Table, userSpec())
+		bare := userSpec()
+		bare.Unique = nil
+		older, err := table.Open(e.Client(), f.raw.Schema(), table.WithClock(f.clock.now))
+		require.NoError(t, err)
+		ctx := t.Context()
+		long := strings.Repeat("x", keys.MaxPK)
+		old := func(id string) User {
+			u, err := define(t, older, bare).Create(ctx, User{Tenant: "acme", ID: id, Email: long})
+			require.NoError(t, err)
+			return u
+		}
+		for name, write := range map[string]func(User) error{
+			"update":   func(u User) error { return second(users.Update(ctx, u, entity.Set("email", "a@x"))) },
+			"updateOp": func(u User) error { return f.Write(ctx, users.UpdateOp(u, entity.Set("email", "b@x"))) },
+			"modify":   func(u User) error { return second(users.Modify(ctx, u, func(u *User) error { u.Email = "c@x"; return nil })) },
+			"put":      func(u User) error { u.Email = "d@x"; return second(users.Put(ctx, u)) },
+			"delete":   func(u User) error { return users.Delete(ctx, u) },
+		} {
+			require.NoError(t, write(old(name)), name)
+		}
+		assert.Len(t, f.sentinels(t), 4)
+		err = second(users.Create(ctx, User{Tenant: "acme", ID: "new", Email: long}))
+		require.ErrorIs(t, err, keys.ErrTooLong)
+		require.ErrorContains(t, err, "constraint email")
+
+		// Nor does such a row have the value of a sentinel that names it.
+		eve, err := users.Create(ctx, User{Tenant: "acme", ID: "eve", Email: "e@x"})
+		require.NoError(t, err)
+		require.NoError(t, f.raw.Write(ctx, table.Delete(users.Key(eve))))
+		old("eve")
+		require.NoError(t, second(users.Create(ctx, User{Tenant: "acme", ID: "dan", Email: "e@x"})))
 	})
 }
 
