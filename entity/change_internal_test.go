@@ -68,6 +68,7 @@ func TestAdd_SumsAreThoseOfDynamoDB(t *testing.T) {
 		{bs("a"), ss("a")},
 		{n("x"), n("1")},
 		{n("1"), n("x")},
+		{n("1e100000"), n("9e100000")},
 		{&types.AttributeValueMemberS{Value: "a"}, &types.AttributeValueMemberS{Value: "b"}},
 	} {
 		_, err := combine(c[0], c[1])

@@ -75,6 +75,8 @@ func TestChange_DoesWhatItsNameSays(t *testing.T) {
 			{"Add zero to what zero leaves out", entity.Add("u", 0), func(*Kinds) {}},
 			{"Add a float", entity.Add("f", 0.5), func(k *Kinds) { k.F = 1.5 }},
 			{"Add an int to a float", entity.Add("f", 2), func(k *Kinds) { k.F = 3 }},
+			{"Add what a float does not hold", entity.Add("f", int64(1<<53+1)), func(k *Kinds) { k.F = 1<<53 + 2 }},
+			{"Add another integer type to a pointer", entity.Add("p", int8(3)), func(k *Kinds) { ten := 10; k.P = &ten }},
 			{"Add to a pointer", entity.Add("p", 3), func(k *Kinds) { ten := 10; k.P = &ten }},
 			{"Add a custom number", entity.Add("price", Cents{50}), func(k *Kinds) { k.Price = Cents{150} }},
 			{"Add to a set", entity.Add("set", []string{"b", "a"}), func(k *Kinds) { k.Set = []string{"a", "b"} }},

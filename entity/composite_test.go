@@ -2,6 +2,8 @@ package entity_test
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -211,6 +213,53 @@ func TestComposite_RefusesWhatAKeyWouldLose(t *testing.T) {
 		assert.Equal(t, good, now)
 		require.ErrorIs(t, venues.If(venues.Field("country").Exists()).Delete(ctx, good), entity.ErrInvalid, "it has no attribute of its own")
 	})
+}
+
+// mood writes some values as a text that it reads as another one, or not at all.
+type mood string
+
+func (m mood) MarshalText() ([]byte, error) { return []byte(m), nil }
+
+func (m *mood) UnmarshalText(b []byte) error {
+	if *m = mood(b); *m == "cAnArY" {
+		return errors.New("no such mood: " + string(b))
+	}
+	if *m == "glad" {
+		*m = "happy"
+	}
+	return nil
+}
+
+func TestComposite_RefusesATextThatIsNotReadBack(t *testing.T) {
+	type day struct {
+		ID   string `dynamo:"-"`
+		Mood mood   `dynamo:"-"`
+	}
+	days := define(t, offline(t, schema("app")), entity.Spec[day]{
+		Type: "Day", PK: "DAY#{id}", SK: "DAY", Indexes: []entity.Index[day]{{Name: "gsi1", PK: "MOOD#{mood}", SK: "{id}"}},
+	})
+	for mood, want := range map[mood]string{
+		"glad": `field "Mood" could not be read back from attribute "g1pk"`, "cAnArY": `attribute "g1pk" could not be read back`, "happy": "",
+	} {
+		for _, op := range []table.Op{days.PutOp(day{"1", mood}), days.UpdateOp(day{ID: "1"}, entity.Set("mood", mood))} {
+			if want == "" {
+				require.NoError(t, op.Err())
+				continue
+			}
+			require.ErrorIs(t, op.Err(), entity.ErrInvalid)
+			require.ErrorContains(t, op.Err(), want)
+			assert.NotContains(t, op.Err().Error(), "cAnArY")
+		}
+	}
+	row := days.PutOp(day{"1", "happy"}).Item()
+	for attr, av := range map[string]types.AttributeValue{"g1pk": num("1"), "PK": str("DAY#1#2")} {
+		bad := maps.Clone(row)
+		bad[attr] = av
+		_, err := days.Decode(bad)
+		var decode *entity.DecodeError
+		require.ErrorAs(t, err, &decode, attr)
+		assert.Equal(t, attr, decode.Attribute)
+	}
 }
 
 // What is written comes back, whatever it is, or is refused.
@@ -571,5 +620,31 @@ func TestComposite_WritesRequireTheKeyThatWasRead(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// A key that lacks another part does not store the field, so a row that has lost the one that does is not as it was read.
+func TestComposite_AKeyThatLacksAPartDoesNotStandIn(t *testing.T) {
+	type item struct {
+		ID    string `dynamo:"-"`
+		At    string `dynamo:"-"`
+		Group string `dynamo:"group,omitempty"`
+		Owner string `dynamo:"owner,omitempty"`
+		Price int    `dynamo:"price"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		items := define(t, f.Table, entity.Spec[item]{Type: "Item", PK: "ITEM#{id}", SK: "ITEM", Indexes: []entity.Index[item]{
+			{Name: "gsi1", PK: "GROUP#{group}", SK: "{at}"}, {Name: "gsi2", PK: "ALL", SK: "{at}#{owner}"},
+		}})
+		ctx := t.Context()
+		was, err := items.Create(ctx, item{ID: "1", At: "2020"})
+		require.NoError(t, err)
+		is := was
+		is.Price = 5
+		require.NoError(t, f.Write(ctx, items.ModifyOp(was, is)))
+		require.NoError(t, f.raw.Write(ctx, table.Update(items.Key(was), table.Attr("g1sk").Remove())))
+		was, is.Price = is, 6
+		require.ErrorIs(t, f.Write(ctx, items.ModifyOp(was, is)), entity.ErrStale)
 	})
 }

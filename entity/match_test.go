@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -679,6 +680,49 @@ func TestMatch_AdoptedIndexOfManyMeanings(t *testing.T) {
 		assert.Equal(t, []Employee{{Boss: "2", ID: "5", Hired: "1993-10-17 00:00:00.000", Name: "Buchanan"}}, hired)
 		assert.Empty(t, collect(t, n.employees.Query(ctx, keys.Values{"id": "5"}, entity.On("gsi_1"), entity.Prefix("data", "1992"))))
 	})
+}
+
+// What an update leaves in an attribute can be known, known to exist, or unknown.
+func TestMatch_OfAttributesThatAnUpdateAddsTo(t *testing.T) {
+	type row struct {
+		ID    string   `dynamo:"-"`
+		Count int      `dynamo:"count,omitempty"`
+		Tags  []string `dynamo:"tags,set,omitempty"`
+		Note  string   `dynamo:"note,omitempty"`
+	}
+	add, drop := entity.Add("tags", []string{"a"}), entity.RemoveFrom("tags", []string{"a"})
+	five := entity.AttrEquals("count", 5)
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		for i, c := range []struct {
+			match  entity.Match
+			row    table.Item
+			change entity.Change
+			want   error
+		}{
+			{entity.HasAttr("tags"), table.Item{"tags": &types.AttributeValueMemberSS{Value: []string{"b"}}}, add, nil},
+			{entity.HasAttr("tags"), table.Item{"tags": &types.AttributeValueMemberSS{Value: []string{"a"}}}, drop, entity.ErrMatch},
+			{entity.Not(entity.HasAttr("tags")), table.Item{}, add, entity.ErrMatch},
+			{five, table.Item{"count": num("5")}, entity.Add("count", 1), entity.ErrMatch},
+			{five, table.Item{"count": num("5")}, add, nil},
+			{entity.Not(entity.And(entity.HasAttr("tags"), entity.HasAttr("note"))), table.Item{}, add, nil},
+			{entity.Not(entity.And(entity.HasAttr("tags"), entity.HasAttr("note"))), table.Item{"note": str("n")}, add, entity.ErrMatch},
+			{entity.Not(entity.And(entity.HasAttr("tags"), entity.HasAttr("note"))), table.Item{"tags": &types.AttributeValueMemberSS{Value: []string{"b"}}}, entity.Set("note", "n"), entity.ErrMatch},
+			{entity.Not(entity.And(five, entity.Not(entity.HasAttr("note")))), table.Item{"count": num("5"), "note": str("n")}, entity.Remove("note"), entity.ErrMatch},
+			{entity.Not(entity.And(five, entity.Not(entity.HasAttr("note")))), table.Item{"count": num("5"), "note": str("n")}, add, nil},
+		} {
+			tbl, err := table.Open(e.Client(), f.raw.Schema())
+			require.NoError(t, err)
+			rows := define(t, tbl, entity.Spec[row]{Type: "Row", PK: "ROW#{id}", SK: "ROW", Match: c.match, Untyped: true})
+			key := row{ID: strconv.Itoa(i)}
+			maps.Copy(c.row, tbl.KeyItem(rows.Key(key)))
+			require.NoError(t, tbl.Write(t.Context(), table.Put(c.row)))
+			_, err = rows.Update(t.Context(), key, c.change)
+			require.ErrorIs(t, err, c.want, "%d: %s", i, c.match)
+		}
+	})
+	assert.Equal(t, "And()", entity.Match{}.String())
+	assert.Equal(t, `AttrEquals("a", "x", 1.5, true, []byte{0x1})`, entity.AttrEquals("a", "x", 1.5, true, []byte{1}).String())
 }
 
 // Freight is a row with an attribute that its type does not have and by which Match knows it.

@@ -480,9 +480,11 @@ func TestUnique_AnOldRowWithAValueThatNoKeyHolds(t *testing.T) {
 		for name, write := range map[string]func(User) error{
 			"update":   func(u User) error { return second(users.Update(ctx, u, entity.Set("email", "a@x"))) },
 			"updateOp": func(u User) error { return f.Write(ctx, users.UpdateOp(u, entity.Set("email", "b@x"))) },
-			"modify":   func(u User) error { return second(users.Modify(ctx, u, func(u *User) error { u.Email = "c@x"; return nil })) },
-			"put":      func(u User) error { u.Email = "d@x"; return second(users.Put(ctx, u)) },
-			"delete":   func(u User) error { return users.Delete(ctx, u) },
+			"modify": func(u User) error {
+				return second(users.Modify(ctx, u, func(u *User) error { u.Email = "c@x"; return nil }))
+			},
+			"put":    func(u User) error { u.Email = "d@x"; return second(users.Put(ctx, u)) },
+			"delete": func(u User) error { return users.Delete(ctx, u) },
 		} {
 			require.NoError(t, write(old(name)), name)
 		}
