@@ -456,6 +456,47 @@ func TestUpgrade_AnOldRowThatCameBackIsNotTakenForTheOneRead(t *testing.T) {
 	})
 }
 
+// Version and time of creation identify an old row: one that came back is read again, and other attributes may change meanwhile.
+func TestUpgrade_AnOldRowIsIdentifiedByItsTimeOfCreation(t *testing.T) {
+	type Dated struct {
+		ID      string    `dynamo:"id"`
+		Cents   int64     `dynamo:"cents"`
+		Note    string    `dynamo:"note,omitempty"`
+		Created time.Time `dynamo:"created"`
+		Version int64     `dynamo:"version"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		dated := define(t, f.Table, entity.Spec[Dated]{
+			Type: "Dated", PK: "DATED#{id}", SK: "DATED", Version: "version", Created: "created",
+			Upgrades: []func(table.Item) (table.Item, error){toCents},
+		})
+		ctx := t.Context()
+		key := dated.Key(Dated{ID: "1"})
+		put := func(price string, created time.Time, more string) {
+			old := f.KeyItem(key)
+			old["price"], old["created"], old["_v"], old["unknown"] = num(price), str(created.Format(time.RFC3339Nano)), num("1"), str(more)
+			require.NoError(t, f.raw.Write(ctx, table.Put(old)))
+		}
+		at := f.clock.now()
+		for more, came := range map[string]time.Time{"came back": at.Add(1), "changed": at} {
+			put("7", at, "")
+			f.faults.Before(func(op string) {
+				if op == "UpdateItem" {
+					f.faults.Before(nil)
+					put("7", came, more)
+				}
+			})
+			f.faults.Script()
+			d, err := dated.Modify(ctx, Dated{ID: "1"}, func(d *Dated) error { d.Note = "n"; return nil })
+			require.NoError(t, err, more)
+			assert.Equal(t, Dated{ID: "1", Cents: 700, Note: "n", Created: came, Version: 2}, d, more)
+			assert.Equal(t, more, text(f.row(t, key), "unknown"))
+			assert.Len(t, f.faults.Sent(), map[string]int{"came back": 4, "changed": 2}[more], more)
+		}
+	})
+}
+
 // A condition cannot compare all attributes of a wide row.
 func TestUpgrade_AWideRowIsIdentifiedByItsVersion(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
