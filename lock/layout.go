@@ -45,9 +45,7 @@ func newLayout(t *table.Table, config *Config) (*layout, error) {
 	if err := config.agree(t, false); err != nil {
 		return nil, err
 	}
-	if err := toolkit.Claim(t.Inside(inside.Key{}), lockrow.Type, session.Type); err != nil {
-		return nil, err
-	}
+	toolkit.Claim(t.Inside(inside.Key{}), lockrow.Type, session.Type)
 	l.records, err = entity.Define(t, entity.Spec[Record]{
 		Type: lockrow.Type, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter", ReadOnly: true, AttributePrefix: config.AttributePrefix,
 	})

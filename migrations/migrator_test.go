@@ -2,6 +2,7 @@ package migrations_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -98,7 +99,10 @@ func TestStep_RefusesBadSteps(t *testing.T) {
 			if err := run.Atomic(ctx, once("1")); err != nil {
 				return err
 			}
-			after = run.Write(ctx, once("1"))
+			for _, again := range []error{run.Write(ctx, once("1")), run.Atomic(ctx, once("1")), run.Step(ctx, "b", nothing)} {
+				require.ErrorIs(w, again, migrations.ErrRecorded)
+			}
+			after = run.AtomicStep(ctx, "c", once("1"))
 			return nil
 		}}}, migrations.InSet("odd # set/é"))
 		report, err := m.Up(ctx)
@@ -106,6 +110,17 @@ func TestStep_RefusesBadSteps(t *testing.T) {
 		require.ErrorIs(w, after, migrations.ErrRecorded)
 		assert.Len(w, report.Done, 1)
 		assert.EqualValues(w, 1, w.count("1"))
+
+		late := errors.New("too late")
+		m = w.migrator([]migrations.Migration{{ID: "1", Up: func(ctx context.Context, run *migrations.Run) error {
+			return errors.Join(run.Atomic(ctx, once("2")), late)
+		}}}, migrations.InSet("late"))
+		_, err = m.Up(ctx)
+		require.ErrorIs(w, err, late)
+		require.ErrorContains(w, err, "after it was recorded as finished: too late")
+		list, err := m.Status(ctx)
+		require.NoError(w, err)
+		assert.Equal(w, migrations.Applied, list[0].State)
 	})
 }
 

@@ -133,9 +133,7 @@ type rows struct {
 
 // newRows defines the entities. prefix begins the names of their attributes.
 func newRows(t *table.Table, prefix string) (r rows, err error) {
-	if err := toolkit.Claim(t.Inside(inside.Key{}), toolkit.Migration, toolkit.Checkpoint); err != nil {
-		return r, err
-	}
+	toolkit.Claim(t.Inside(inside.Key{}), toolkit.Migration, toolkit.Checkpoint)
 	if err := checkNames(t.Schema(), prefix); err != nil {
 		return r, err
 	}

@@ -313,6 +313,9 @@ func TestStep_RefusedOneIsNoticed(t *testing.T) {
 			})
 		},
 		"nil function": func(ctx context.Context, run *migrations.Run) { _ = run.Step(ctx, "s", nil) },
+		"nil context": func(_ context.Context, run *migrations.Run) {
+			_ = run.Step(nil, "s", func(context.Context) error { return nil }) //nolint:staticcheck // refused
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
