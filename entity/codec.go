@@ -50,14 +50,20 @@ func (k keyPlan) format(v reflect.Value) (string, error) {
 	return key, nil
 }
 
-// missing returns the first field of the key that has no value, or nil.
+// missing returns the first field of the key that has no value, or nil. A value that no key can have is one, of which format returns the
+// error: otherwise it would be left out unnoticed.
 func (k keyPlan) missing(v reflect.Value) *field {
 	for _, f := range k.refs {
-		if _, has, _ := f.keyValue(v); !has {
+		if f.empty(v) {
 			return f
 		}
 	}
 	return nil
+}
+
+func (f *field) empty(v reflect.Value) bool {
+	_, has, err := f.keyValue(v)
+	return !has && err == nil
 }
 
 // restore sets the wanted fields of v from a key. The others have attributes of their own, and may be of types that cannot be read

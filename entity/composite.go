@@ -54,7 +54,7 @@ func (k *keyPlan) isKept(f *field) bool { return slices.Contains(k.keeps, f) }
 func (k *keyPlan) whole(v reflect.Value) (string, error) {
 	if lacks := k.missing(v); lacks != nil {
 		for _, f := range k.keeps {
-			if _, has, _ := f.keyValue(v); has && !f.of(v).IsZero() {
+			if !f.empty(v) && !f.of(v).IsZero() {
 				return "", &partialError{fmt.Errorf("%w: field %q is kept in attribute %q alone, which needs a value of field %q too", ErrInvalid, f.goName, k.attr, lacks.goName), lacks}
 			}
 		}

@@ -215,10 +215,15 @@ func TestComposite_RefusesWhatAKeyWouldLose(t *testing.T) {
 	})
 }
 
-// mood writes some values as a text that it reads as another one, or not at all.
+// mood writes some values as a text that it reads as another one, or not at all, and some not at all.
 type mood string
 
-func (m mood) MarshalText() ([]byte, error) { return []byte(m), nil }
+func (m mood) MarshalText() ([]byte, error) {
+	if m == "mute" {
+		return nil, errors.New("no text")
+	}
+	return []byte(m), nil
+}
 
 func (m *mood) UnmarshalText(b []byte) error {
 	if *m = mood(b); *m == "cAnArY" {
@@ -240,6 +245,7 @@ func TestComposite_RefusesATextThatIsNotReadBack(t *testing.T) {
 	})
 	for mood, want := range map[mood]string{
 		"glad": `field "Mood" could not be read back from attribute "g1pk"`, "cAnArY": `attribute "g1pk" could not be read back`, "happy": "",
+		"mute": `field "Mood": `,
 	} {
 		for _, op := range []table.Op{days.PutOp(day{"1", mood}), days.UpdateOp(day{ID: "1"}, entity.Set("mood", mood))} {
 			if want == "" {

@@ -1,15 +1,18 @@
 package entity_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
 )
 
 // A caller who passes only the key and a version, or a row with other values than the
@@ -135,4 +138,40 @@ func TestIndex_ThePredicateSeesWhatTheRowHas(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "shop/STATE#done", text(f.row(t, jobs.Key(j)), "g1pk"), "total is 5 in the row")
 	})
+}
+
+// tag is a type that cannot read all that it writes.
+type tag string
+
+func (g tag) MarshalDynamo() (types.AttributeValue, error) { return str(string(g)), nil }
+
+func (g *tag) UnmarshalDynamo(av types.AttributeValue) error {
+	if *g = tag(text(table.Item{"": av}, "")); *g == "bad" {
+		return errors.New("bad tag")
+	}
+	return nil
+}
+
+// A key is made of what will be read. Without it, a row would be in no index, and its value not unique.
+func TestIndex_RefusesAValueThatIsNotReadBack(t *testing.T) {
+	type row struct {
+		ID  string `dynamo:"id"`
+		Tag tag    `dynamo:"tag"`
+	}
+	base := entity.Spec[row]{Type: "Row", PK: "ROW#{id}", SK: "ROW"}
+	for name, change := range map[string]func(*entity.Spec[row]){
+		"key": func(s *entity.Spec[row]) { s.SK = "ROW#{tag}" },
+		"index": func(s *entity.Spec[row]) {
+			s.Indexes = []entity.Index[row]{{Name: "gsi1", PK: "TAG#{tag}", SK: "{id}"}}
+		},
+		"unique": func(s *entity.Spec[row]) { s.Unique = []entity.Unique[row]{{Name: "tag", Key: "{tag}"}} },
+	} {
+		spec := base
+		change(&spec)
+		rows := define(t, offline(t, schema("app")), spec)
+		require.NoError(t, rows.CreateOp(row{"1", "good"}).Err(), name)
+		err := rows.CreateOp(row{"1", "bad"}).Err()
+		require.ErrorIs(t, err, entity.ErrInvalid, name)
+		require.ErrorContains(t, err, "a entity_test.tag cannot be read back", name)
+	}
 }
