@@ -238,6 +238,30 @@ func TestDecode_RowsThatDoNotDecode(t *testing.T) {
 	}
 }
 
+// A row whose attributes make another key than it has is read, but not written: the write would go to that other key.
+func TestModify_RefusesARowThatWouldMove(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders := define(t, f.Table, orderSpec())
+		ctx := t.Context()
+		row := orders.PutOp(Order{Tenant: "acme", ID: "1"}).Item()
+		row["id"] = str("2")
+		require.NoError(t, f.raw.Write(ctx, table.Put(row)))
+		f.faults.Script()
+		_, err := orders.Modify(ctx, Order{Tenant: "acme", ID: "1"}, func(o *Order) error { o.Total++; return nil })
+		var decode *entity.DecodeError
+		require.ErrorAs(t, err, &decode)
+		assert.Equal(t, "SK", decode.Attribute)
+		require.ErrorIs(t, err, entity.ErrInvalid)
+		assert.Equal(t, []string{"GetItem"}, f.faults.Sent())
+
+		// Deleting needs no more than the key. A condition of the caller counts also if there is no row.
+		other := orders.AnyVersion()
+		require.NoError(t, other.Delete(ctx, Order{Tenant: "acme", ID: "1"}))
+		require.ErrorIs(t, other.If(other.Field("total").Exists()).Delete(ctx, Order{Tenant: "acme", ID: "1"}), table.ErrCondition)
+	})
+}
+
 // A key that no template accepts is refused by the name of the template, which tells what the key should look like.
 func TestDecode_NamesTheTemplateThatAKeyDoesNotFit(t *testing.T) {
 	type line struct {

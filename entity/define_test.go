@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -59,6 +60,7 @@ func TestDefine_ListsEveryProblemAtOnce(t *testing.T) {
 		},
 	})
 	require.ErrorIs(t, err, entity.ErrInvalid)
+	require.ErrorIs(t, err, keys.ErrSyntax, "of one of the problems")
 	var spec *entity.SpecError
 	require.ErrorAs(t, err, &spec)
 	for _, want := range []string{
@@ -221,9 +223,11 @@ func TestDefine_NamesFieldsAsTheirReaderWould(t *testing.T) {
 		URL   string `dynamo:"link"`
 		Plain string
 		Inner string `dynamo:"outer"` // another attribute than base's
+		ABC   string `dynamo:"abc1"`
+		Abc   string `dynamo:"abc2"`
 	}
 	for template, ok := range map[string]bool{
-		"{id}": true, "{ID}": true, "{link}": true, "{URL}": true, "{url}": true, "{Plain}": true, "{plain}": true, "{inner}": true, "{outer}": true, "{nope}": false, "{base}": false,
+		"{id}": true, "{ID}": true, "{link}": true, "{URL}": true, "{url}": true, "{Plain}": true, "{plain}": true, "{inner}": true, "{outer}": true, "{nope}": false, "{base}": false, "{ABC}": true, "{Abc}": true, "{abc}": false,
 	} {
 		e, err := entity.Define(offline(t, schema("app")), entity.Spec[row]{Type: "Row", PK: template, SK: "X"})
 		assert.Equal(t, ok, err == nil, "%s: %v", template, err)
