@@ -119,8 +119,7 @@ func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 	for {
 		row := e.row.Load()
 		switch {
-		case e.stale.Swap(false), row.Place(e.ticket.ID) < 0:
-			// A look may lag behind, so only a consistent read proves that the ticket has left the line.
+		case e.stale.Swap(false):
 			now, err := e.client.read(ctx, e.key)
 			switch {
 			case errors.Is(err, table.ErrNotFound):
@@ -129,10 +128,10 @@ func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 				e.stale.Store(true)
 				return false, e.patient(ctx, err)
 			}
-			if e.saw(&now); now.Place(e.ticket.ID) < 0 {
-				return false, errAnew
-			}
+			e.saw(&now)
 			continue
+		case row.Place(e.ticket.ID) < 0: // by a consistent read or a write of its own: no look is taken that lacks the ticket
+			return false, errAnew
 		case row.Granted(e.ticket.ID):
 			return true, nil
 		}

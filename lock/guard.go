@@ -179,7 +179,9 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		}
 		switch {
 		case !row.Holds(l.holding) && l.inDoubt():
-			gone = cmp.Or(gone, l.afterCommit(ctx, row))
+			l.turn.saw(row)
+			_ = l.refused(ctx, true) // whatever it finds out, nothing shows whether the earlier commit was applied
+			gone = cmp.Or(gone, l.overOrCommitted())
 		case !row.Holds(l.holding): // this transaction was not applied, and never will be
 			gone = cmp.Or(gone, l.gone(ctx, row))
 		case row.Exit(l.holding, 0) != l.turn.exit:
@@ -210,16 +212,6 @@ func ofOperations(err error, ops int) error {
 		return err
 	}
 	return table.ConditionErrors(failed[:own])
-}
-
-// afterCommit returns the error of a commit that was refused after an earlier commit without an answer. If the lock is not held any
-// more, nothing shows whether the earlier one was applied.
-func (l *Lease) afterCommit(ctx context.Context, row *lockrow.Row) error {
-	l.turn.saw(row)
-	if err := l.refused(ctx, true); err != nil && !l.is().Over() {
-		return err
-	}
-	return l.overOrCommitted()
 }
 
 // overOrCommitted is over for a commit. If an earlier commit may have been applied, the error says so: only the token of that

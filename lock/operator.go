@@ -186,8 +186,7 @@ func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Tic
 	case held:
 		l.on(lease.Taken, nil)
 		l.letGo()
-	case by != nil && by.answer(ctx, q):
-	case first.Session() != "":
+	case (by == nil || !by.answer(ctx, q)) && first.Session() != "":
 		if err := c.others.Ask(ctx, first.Session(), q); err != nil {
 			c.config.Logger.Debug("lock: could not tell a holder that its lock was taken", "error", err)
 		}

@@ -201,8 +201,6 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 		l.given(to)
 	case errors.Is(err, table.ErrCondition):
 		return l.refused(ctx, l.turn.inDoubt)
-	case !l.turn.inDoubt && to != nil:
-		l.dropTarget()
 	}
 	return err
 }
@@ -254,8 +252,6 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 		passed = to.entries[0].ticket.ID
 	}
 	switch row.Released(l.holding, inDoubt, passed) {
-	case lockrow.Held:
-		return table.ErrConflict
 	case lockrow.Passed:
 		l.passed(to)
 		return nil

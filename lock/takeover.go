@@ -322,9 +322,6 @@ func (c *Client) heldLong(row *lockrow.Row, place int) bool {
 
 // markDead marks a session as dead, unless it lives. It returns when ctx ends. The request goes on, since others may share it.
 func (c *Client) markDead(ctx context.Context, id string) (dead bool, err error) {
-	if ctx.Err() != nil {
-		return false, causeOf(ctx)
-	}
 	var isDead bool
 	var failed error
 	c.work.Add(1)

@@ -244,6 +244,15 @@ func (l *Lease) forget() {
 	}
 }
 
+// now reads the lock's row. It is the zero Row, which names nobody, if no lock is at its key any more.
+func (l *Lease) now(ctx context.Context) (lockrow.Row, error) {
+	row, err := l.client.read(ctx, l.key)
+	if errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
+		err = nil
+	}
+	return row, err
+}
+
 func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 	switch q.Kind {
 	case session.Revoke:
@@ -257,20 +266,16 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 			return false
 		}
 		defer l.turn.end()
-		row, err := l.client.read(ctx, l.key)
-		switch {
-		case errors.Is(err, table.ErrNotFound), errors.Is(err, ErrNotLock):
-			l.taken()
-			return true
-		case err == nil && !row.Holds(l.holding):
+		row, err := l.now(ctx)
+		if err == nil && !row.Holds(l.holding) {
 			_ = l.gone(ctx, &row)
 			return l.is().Over() && l.client.remove(ctx, l.key, l.holding.ID, &row, nil) == nil
 		}
 		return err == nil
 	case session.Forced:
-		row, err := l.client.read(ctx, l.key)
+		row, err := l.now(ctx)
 		back := l.holding.Kind == lockrow.Shared && q.Fence == l.holding.Fence // a late copy of its entry may have brought it back
-		if err == nil && (back || !row.Holds(l.holding)) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
+		if err == nil && (back || !row.Holds(l.holding)) {
 			l.on(lease.Taken, nil)
 			l.letGo()
 		}

@@ -227,9 +227,6 @@ func (a *acquisition) renewFirst(ctx context.Context) error {
 			_, err = c.prolong(ctx, e.key, h, a.keep())
 			err = e.patient(ctx, err) // in an outage it is tried again, before the row can be deleted
 		}
-		if errors.Is(err, ErrLost) {
-			return errAnew
-		}
 		return err
 	})
 	if err == nil {

@@ -13,8 +13,6 @@ type Released uint8
 const (
 	// Lost means that somebody else took the lock, or that the row was deleted.
 	Lost Released = iota
-	// Held means that the ticket still holds: the request was refused for another reason.
-	Held
 	// Passed means that an earlier attempt to pass was applied: the target of the pass is first and has the lock.
 	Passed
 	// Perhaps means that an earlier attempt was applied, if the holder's session (or Fixed lease) has not ended. Before that, nobody
@@ -25,15 +23,12 @@ const (
 	Unclear
 )
 
-// Released returns what the refusal of a Release, a Commit or a Pass means. inDoubt means that an earlier attempt may have been applied.
-// target is the ID of the ticket to which an unanswered attempt may have passed the lock; empty for none.
+// Released returns what the refusal of a Release, a Commit or a Pass means, by a row in which the holder does not hold. inDoubt means that an
+// earlier attempt may have been applied. target is the ID of the ticket to which an unanswered attempt may have passed the lock; empty for none.
 //
 // A late copy of an entry can put the ticket of a reader or a permit into the line again. If that is under another fence (or stay), it is
 // not this holding, and Released does not take it for one.
 func (r *Row) Released(h Holding, inDoubt bool, target string) Released {
-	if r.Holds(h) {
-		return Held
-	}
 	if first, held := r.First(); held && r.Fence == h.Fence+1 && first.ID == target {
 		return Passed
 	}

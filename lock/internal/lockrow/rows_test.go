@@ -462,7 +462,6 @@ func TestReleased_TellsWhatARefusalMeans(t *testing.T) {
 		target string
 		want   lockrow.Released
 	}{
-		{"still first", lockrow.Row{Fence: 1000, Line: []lockrow.Ticket{ticket(1)}}, true, "", lockrow.Held},
 		{"another is first, and no attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, false, "", lockrow.Lost},
 		{"another is first, an attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, true, "", lockrow.Perhaps},
 		{"nobody is first, an attempt in doubt", lockrow.Row{Fence: 1007}, true, "", lockrow.Perhaps},

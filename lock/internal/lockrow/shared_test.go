@@ -190,7 +190,6 @@ func TestShared_Released(t *testing.T) {
 		row  lockrow.Row
 		want lockrow.Released
 	}{
-		"still there":                  {lockrow.Row{Fence: 1000, Line: []lockrow.Ticket{reader(2).Ticket, reader(1).Ticket}}, lockrow.Held},
 		"others read on":               {lockrow.Row{Fence: 1000, Line: []lockrow.Ticket{reader(2).Ticket}}, lockrow.Perhaps},
 		"a ghost under another fence":  {lockrow.Row{Fence: 1002, Line: []lockrow.Ticket{reader(1).Ticket}}, lockrow.Perhaps},
 		"a writer holds":               {lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, lockrow.Perhaps},
