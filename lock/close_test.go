@@ -431,3 +431,23 @@ func TestOnLost_OfACloseInAnOutageHearsOfLossesAlone(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+// Close could not release the lock, and somebody else has taken it since. That is a loss, and no release.
+func TestClose_InAnOutageIsNoReleaseOfALockThatOthersTook(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wire := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(wire, quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		wire.cut(refused)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.Error(t, c.Close(short))
+		require.NoError(t, errOf(w.client(quiet).Acquire(ctx, lock.Name("report"))))
+		wire.cut(open)
+		for range 2 {
+			require.ErrorIs(t, l.Release(ctx), lock.ErrLost)
+		}
+		require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+	})
+}

@@ -99,6 +99,29 @@ func TestFixed_SlowLookIsNoEvidence(t *testing.T) {
 	})
 }
 
+// A waiter whose ticket was taken away when it had come to hold, before its lease was renewed, waits again.
+func TestFixed_WaiterThatLosesItsTurnBeforeItsLeaseWaitsAgain(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		op := w.client(quiet)
+		held, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		var taken atomic.Bool
+		c := w.clientOver(w.passing(func(_, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			if strings.Contains(body, `"renewed"`) && !taken.Swap(true) {
+				w.force(ctx, op, lock.Name("report"))
+			}
+			return send()
+		}), quiet)
+		mine := acquireFor(ctx, time.Minute, c, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, held.Release(ctx))
+		l := <-mine
+		require.NotNil(t, l)
+		require.True(t, taken.Load())
+		assert.Equal(t, held.Fence()+2, l.Fence())
+		require.NoError(t, l.Commit(ctx, w.put("x")))
+	})
+}
+
 // A waiter that loses its turn before it has its lease does not get one under the fence of the next holder.
 func TestFixed_WaiterThatLosesItsTurnKeepsToItsFence(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -43,7 +43,7 @@ func TestWrite_LateOneOfABundleIsRefused(t *testing.T) {
 
 // A commit was applied without an answer: the lock was released, and not lost, however many others have held it since.
 func TestCommit_WithoutAnAnswerIsNoLossAfterOthers(t *testing.T) {
-	for _, how := range []string{"commit", "release"} {
+	for _, how := range []string{"commit", "commit while reads fail", "release"} {
 		virtual(t, func(ctx context.Context, w *world) {
 			lost := make(chan error, 1)
 			c, other := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { lost <- cause }}), w.client(lock.Config{})
@@ -60,13 +60,18 @@ func TestCommit_WithoutAnAnswerIsNoLossAfterOthers(t *testing.T) {
 			o, err := other.TryAcquire(ctx, lock.Name("report"))
 			require.NoError(t, err)
 			require.NoError(t, o.Release(ctx))
-			if how == "commit" {
+			if how != "release" {
+				if how != "commit" {
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "GetItem"})
+				}
 				err = l.Commit(ctx, w.count("n"))
-				assert.ErrorIs(t, err, table.ErrUnreachable)
-				assert.NotErrorIs(t, err, lock.ErrLost)
-			} else {
+				assert.ErrorIs(t, err, table.ErrUnreachable, how)
+				assert.NotErrorIs(t, err, lock.ErrLost, how)
+				w.engine.ClearFaults()
+			}
+			if how != "commit" {
 				err = l.Release(ctx)
-				assert.NoError(t, err)
+				assert.NoError(t, err, how)
 			}
 			assert.EqualValues(t, 1, w.counted("n"))
 			time.Sleep(time.Second)

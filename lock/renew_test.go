@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -156,22 +157,42 @@ func TestRenew_AnsweredAfterTheReleaseIsNoLoss(t *testing.T) {
 		"release": func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) },
 		"commit":  func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				c := w.client(lock.Config{})
-				l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
-				require.NoError(t, err)
-				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Second, Times: 1})
-				renewed := make(chan error, 1)
-				go func() { renewed <- l.Renew(ctx) }()
-				time.Sleep(500 * time.Millisecond)
-				require.NoError(t, giveUp(ctx, w, l))
-				err = <-renewed
-				require.ErrorIs(t, err, lock.ErrReleased)
-				require.NotErrorIs(t, err, lock.ErrLost)
+		for _, applied := range []bool{true, false} { // before the lock was given up; otherwise the row refuses it
+			t.Run(fmt.Sprint(name, applied), func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					c := w.client(lock.Config{})
+					l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+					require.NoError(t, err)
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: applied, For: time.Second, Times: 1})
+					renewed := make(chan error, 1)
+					go func() { renewed <- l.Renew(ctx) }()
+					time.Sleep(500 * time.Millisecond)
+					require.NoError(t, giveUp(ctx, w, l))
+					err = <-renewed
+					require.ErrorIs(t, err, lock.ErrReleased)
+					require.NotErrorIs(t, err, lock.ErrLost)
+				})
 			})
-		})
+		}
 	}
+}
+
+// A renewal that was refused waits for a write under way, which may tell why. It waits no longer than its context.
+func TestRenew_OfALostLeaseEndsWithItsContextBehindAWrite(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Minute))
+		require.NoError(t, err)
+		w.force(ctx, w.client(quiet), lock.Name("report"))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "TransactWriteItems", For: 3 * time.Second, Times: 1})
+		written := make(chan error, 1)
+		go func() { written <- l.Write(ctx, w.put("x")) }()
+		time.Sleep(time.Second)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.Renew(short), context.DeadlineExceeded)
+		require.ErrorIs(t, <-written, lock.ErrLost)
+		require.ErrorIs(t, l.Renew(ctx), lock.ErrLost)
+	})
 }
 
 // A holder whose lock was taken by force is told, whatever eventually consistent reads would show.
@@ -248,12 +269,28 @@ func TestRenew_KeepsTheLock(t *testing.T) {
 }
 
 // A row that is not in order is told apart from a lock that is lost.
-func TestRenew_OfAMalformedRowSaysSo(t *testing.T) {
+func TestLease_OfAMalformedRowSaysSo(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Minute))
-		require.NoError(t, err)
-		require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("renewed").Set("x"))))
-		require.ErrorIs(t, l.Renew(ctx), lock.ErrMalformed)
+		for attr, calls := range map[string][]func(*lock.Lease) error{
+			"renewed": {func(l *lock.Lease) error { return l.Renew(ctx) }},
+			"edits":   {func(l *lock.Lease) error { return l.SetData(ctx, 1) }},
+			"writes": {
+				func(l *lock.Lease) error { return l.Write(ctx, w.count("n")) },
+				func(l *lock.Lease) error { return l.Commit(ctx, w.count("n")) },
+			},
+		} {
+			l, err := w.client(quiet).Acquire(ctx, lock.Name(attr), lock.Fixed(time.Minute))
+			require.NoError(t, err)
+			require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr(attr).Set("x"))))
+			for _, call := range calls {
+				ops := w.requests(func() { err = call(l) })
+				require.ErrorIs(t, err, lock.ErrMalformed, attr)
+				require.NotErrorIs(t, err, lock.ErrLost, attr)
+				assert.Len(t, ops, 1, attr)
+			}
+			require.NoError(t, context.Cause(l.Context()), "the lease goes on")
+		}
+		assert.Zero(t, w.counted("n"))
 	})
 }
 

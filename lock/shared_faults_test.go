@@ -48,33 +48,45 @@ func TestShared_EvictedReaderWritesNoMore(t *testing.T) {
 // A reader was evicted while others read on, and no writer has held the lock since. What it has read is unchanged, and its
 // late ghost is not its lease.
 func TestShared_ReaderEvictedWhileOthersReadOn(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		wire := &line{to: w.engine.HTTPClient()}
-		a, b := w.clientOver(wire, quiet), w.client(quiet)
-		reads, err := b.Acquire(ctx, catalogue, lock.Shared())
-		require.NoError(t, err)
-		gone, err := a.Acquire(ctx, catalogue, lock.Shared())
-		require.NoError(t, err)
-		wire.cut(refused)
-		short, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
-		_, err = w.client(quiet).Acquire(short, catalogue) // evicts, and gives up
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		wire.cut(open)
-		require.ErrorIs(t, gone.Write(ctx, w.put("x")), lock.ErrLost)
-		r, err := b.Inspect(ctx, catalogue)
-		require.NoError(t, err)
-		assert.EqualValues(t, 1, r.Ousted)
-		assert.Len(t, r.Line, 1)
-		ops := w.requests(func() { require.NoError(t, reads.Release(ctx)) })
-		assert.Equal(t, []string{"UpdateItem", "GetItem"}, ops, "it makes sure that its own ticket was not the one")
-		ops = w.requests(func() {
-			l, err := b.Acquire(ctx, catalogue, lock.Shared())
+	for _, fails := range []bool{false, true} { // the read with which a reader that releases makes sure
+		virtual(t, func(ctx context.Context, w *world) {
+			wire := &line{to: w.engine.HTTPClient()}
+			a, b := w.clientOver(wire, quiet), w.client(quiet)
+			reads, err := b.Acquire(ctx, catalogue, lock.Shared())
 			require.NoError(t, err)
-			require.NoError(t, l.Release(ctx))
+			gone, err := a.Acquire(ctx, catalogue, lock.Shared())
+			require.NoError(t, err)
+			wire.cut(refused)
+			short, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			_, err = w.client(quiet).Acquire(short, catalogue) // evicts, and gives up
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			wire.cut(open)
+			require.ErrorIs(t, gone.Write(ctx, w.put("x")), lock.ErrLost)
+			r, err := b.Inspect(ctx, catalogue)
+			require.NoError(t, err)
+			assert.EqualValues(t, 1, r.Ousted)
+			assert.Len(t, r.Line, 1)
+			if fails {
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "GetItem"})
+				short, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				require.ErrorIs(t, reads.Release(short), table.ErrThrottled)
+				w.engine.ClearFaults()
+				require.ErrorIs(t, reads.Write(ctx, w.put("x")), lock.ErrReleased, "the release was applied")
+				require.NoError(t, reads.Release(ctx))
+				return
+			}
+			ops := w.requests(func() { require.NoError(t, reads.Release(ctx)) })
+			assert.Equal(t, []string{"UpdateItem", "GetItem"}, ops, "it makes sure that its own ticket was not the one")
+			ops = w.requests(func() {
+				l, err := b.Acquire(ctx, catalogue, lock.Shared())
+				require.NoError(t, err)
+				require.NoError(t, l.Release(ctx))
+			})
+			assert.Equal(t, []string{"UpdateItem", "UpdateItem"}, ops, "the next one has seen what the row says")
 		})
-		assert.Equal(t, []string{"UpdateItem", "UpdateItem"}, ops, "the next one has seen what the row says")
-	})
+	}
 }
 
 // Writers that died while they waited delay the readers behind them by a lease each, however long the readers before them hold. A late

@@ -2,6 +2,9 @@ package lock_test
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -283,6 +286,30 @@ func TestGivenUp_WhileItsPayloadIsWritten(t *testing.T) {
 			w.goesOn(ctx, got, behind)
 		})
 	}
+}
+
+// The lease ends before the payload is written, and then the call gives up. The goroutine behind it has its turn.
+func TestGivenUp_WhenItsLeaseHasEndedBeforeThePayload(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var fails atomic.Bool
+		c := w.clientOver(w.passing(func(_, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			if fails.Load() && strings.Contains(body, `"edits"`) {
+				return nil, errors.New("connection refused")
+			}
+			return send()
+		}), quiet)
+		held, err := w.client(quiet).Acquire(ctx, names(1)[0])
+		require.NoError(t, err)
+		first := acquireFor(ctx, 5*time.Second, c, names(1)[0], lock.WithData("first"), lock.Fixed(time.Second))
+		second := acquireFor(ctx, time.Minute, c, names(1)[0])
+		fails.Store(true)
+		require.NoError(t, held.Release(ctx))
+		require.Nil(t, <-first)
+		l := <-second
+		require.NotNil(t, l, "nobody holds the lock")
+		require.NoError(t, l.Release(ctx))
+		w.free(ctx, names(1))
+	})
 }
 
 // goesOn writes under a lease and releases it. Then the one behind it gets the lock, and releases it, too.
