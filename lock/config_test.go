@@ -163,6 +163,8 @@ func TestAcquire_RefusesBadTargetsAndLengths(t *testing.T) {
 				require.ErrorIs(t, err, lock.ErrInvalid)
 				require.ErrorContains(t, err, "Fixed")
 			}
+			_, err = c.Acquire(ctx, lock.Name("report"), lock.MaxHold(100*time.Millisecond-1))
+			require.ErrorIs(t, err, lock.ErrInvalid)
 			_, err = c.Acquire(ctx, lock.Name("report"), nil)
 			require.ErrorIs(t, err, lock.ErrInvalid)
 		})

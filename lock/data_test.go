@@ -344,7 +344,8 @@ func TestData_IsNeverPrinted(t *testing.T) {
 		}
 		assert.Equal(t, "no data", lock.Data{}.String())
 		require.ErrorIs(t, lock.Data{}.Decode(new(int)), table.ErrNotFound)
-		require.NotErrorIs(t, lock.Data{}.Decode(nil), table.ErrNotFound)
+		require.ErrorIs(t, lock.Data{}.Decode(nil), lock.ErrInvalid)
+		require.ErrorIs(t, lock.Data{}.Decode((*int)(nil)), lock.ErrInvalid)
 	})
 }
 

@@ -193,26 +193,28 @@ func TestDeletion_MalformedRowOfALockThatIsKept(t *testing.T) {
 
 // The row of a lock stays, also if writes under it never end.
 func TestDeletion_NotWhileWritesNeverEnd(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: day, Lease: time.Hour}, table.WithRetry(table.Retry{Timeout: time.Minute}))
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 59 * time.Second, Operation: "TransactWriteItems"})
-		writing, stop := context.WithCancel(ctx)
-		var all sync.WaitGroup
-		for range 2 {
-			all.Go(func() {
-				for writing.Err() == nil {
-					_ = l.Write(writing, w.put("x"))
-				}
-			})
-		}
-		w.spared(ctx, l, 26*time.Hour)
-		stop()
-		all.Wait()
-		w.engine.ClearFaults()
-		require.NoError(t, l.Release(ctx))
-	})
+	for d, writers := range map[time.Duration]int{59 * time.Second: 2, 50 * time.Minute: 1} { // the second one outlasts renewals that wait for it
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.client(lock.Config{Retention: day, Lease: time.Hour}, table.WithRetry(table.Retry{Timeout: d + time.Second}))
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: d, Operation: "TransactWriteItems"})
+			writing, stop := context.WithCancel(ctx)
+			var all sync.WaitGroup
+			for range writers {
+				all.Go(func() {
+					for writing.Err() == nil {
+						_ = l.Write(writing, w.put("x"))
+					}
+				})
+			}
+			w.spared(ctx, l, 26*time.Hour)
+			stop()
+			all.Wait()
+			w.engine.ClearFaults()
+			require.NoError(t, l.Release(ctx))
+		})
+	}
 }
 
 // The target of a pass goes by the time in its row, also where an earlier request passed the lock to it.

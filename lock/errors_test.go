@@ -31,6 +31,10 @@ func TestHeldError_TextIsBounded(t *testing.T) {
 		_, err = w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
 		require.ErrorIs(t, err, lock.ErrHeld)
 		assert.Less(t, len(err.Error()), lock.MaxOwner+200)
+		require.NoError(t, errOf(w.client(quiet).AcquireAll(ctx, names(5))))
+		err = errOf(w.client(quiet).TryAcquireAll(ctx, names(5)))
+		assert.Equal(t, 3, strings.Count(err.Error(), lock.ErrHeld.Error()), err)
+		assert.ErrorContains(t, err, "; and 2 more")
 	})
 }
 

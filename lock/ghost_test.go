@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -93,6 +94,28 @@ func TestGhost_OfALeaseThatIsStillKnownIsLookedAt(t *testing.T) {
 		require.ErrorIs(t, l.Commit(ctx, w.count("n")), table.ErrUnreachable, "whether the first was applied is not known")
 		assert.EqualValues(t, 1, w.counted("n"))
 	})
+}
+
+// A holder is asked about its ticket under another fence, and finds that its row was deleted by hand. It has lost the lock.
+func TestGhost_OfARowThatIsGone(t *testing.T) {
+	for _, change := range []func(key keys.Key) table.Op{
+		table.Delete, func(key keys.Key) table.Op { return table.Update(key, table.Attr("type").Set("Order")) },
+	} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.client(quiet)
+			require.NoError(t, errOf(c.Acquire(ctx, lock.Name("other")))) // the session goes on
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			question, err := json.Marshal(map[string]any{"Kind": "claim", "Ticket": l.Ticket(), "Fence": l.Fence() + 2, "Key": l.Key()})
+			require.NoError(t, err)
+			require.NoError(t, w.table.Write(ctx, change(l.Key()), table.Update(sessionKey(c), table.Attr("ask").Set(&types.AttributeValueMemberSS{Value: []string{string(question)}}))))
+			time.Sleep(11 * time.Second)
+			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+			item, err := w.table.Get(ctx, sessionKey(c), true)
+			require.NoError(t, err)
+			assert.NotContains(t, item, "ask", "it is answered")
+		})
+	}
 }
 
 // A question is asked again while a renewal removes the one that was answered. It is answered, too, and if that answer

@@ -409,6 +409,7 @@ func TestCommit_LateOneIsNotAppliedAfterALaterWrite(t *testing.T) {
 
 // DynamoDB has forgotten the token of a write that was applied. Its repetition is refused by the number in the row, which
 // shows that it was applied.
+// Likewise the transaction that enters several lines: the ticket in the row shows that it was applied.
 func TestWrite_IsRecognisedByItsNumber(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		forgets := regexp.MustCompile(`"ClientRequestToken":"[^"]*"`)
@@ -427,6 +428,14 @@ func TestWrite_IsRecognisedByItsNumber(t *testing.T) {
 		require.NoError(t, l.Write(ctx, w.count("n")))
 		assert.EqualValues(t, 1, w.counted("n"))
 		require.NoError(t, l.Release(ctx))
+
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems", Times: 1})
+		var b *lock.Bundle
+		ops := w.requests(func() { b, err = c.TryAcquireAll(ctx, names(2)) })
+		require.NoError(t, err, "it is not held by somebody else")
+		assert.Equal(t, []string{"TransactWriteItems", "TransactWriteItems", "BatchGetItem"}, ops)
+		require.NoError(t, b.Release(ctx))
+		w.free(ctx, names(2))
 	})
 }
 

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 )
 
 // ownersOf are the owners of the tickets in a line, in order.
@@ -236,4 +238,19 @@ func TestLine_PlaceBehindOneThatGaveUpIsServedSoon(t *testing.T) {
 			require.NoError(t, next.Release(ctx))
 		})
 	}
+}
+
+// Nobody can tell whether the holder of a full line is dead. A call does not wait in front of it for ever.
+func TestLine_FullOneOfAMalformedSessionIsReported(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		require.NoError(t, w.table.Write(ctx, table.Put(w.lineRow("report", tickets(100)...))))
+		row := w.table.KeyItem(keys.NewKey("SESSION#STRANGER", "SESSION#STRANGER"))
+		row["type"] = text("Order")
+		require.NoError(t, w.table.Write(ctx, table.Put(row)))
+		bounded, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		err := errOf(w.client(quiet).Acquire(bounded, lock.Name("report")))
+		require.ErrorIs(t, err, lock.ErrMalformed)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
 }

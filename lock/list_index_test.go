@@ -285,6 +285,22 @@ func TestIndex_HasNoFreeRowThatIsMalformed(t *testing.T) {
 	})
 }
 
+// The reset of a malformed row takes it out of the index.
+func TestIndex_HasNoRowThatWasReset(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.indexed(byTime)
+		c := w.indexing()
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Minute))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("fence").Set("x"))))
+		require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), ""))
+		item, err := w.table.Get(ctx, l.Key(), true)
+		require.NoError(t, err)
+		assert.NotContains(t, item, byTime.PK)
+		assert.NotContains(t, item, byTime.SK)
+	})
+}
+
 // The error of a commit names operations of the caller, and none that the index needs.
 func TestIndex_CommitNamesNoOperationOfItsOwn(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

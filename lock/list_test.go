@@ -169,6 +169,22 @@ func TestList_RefusesWithoutARequest(t *testing.T) {
 	})
 }
 
+// A row at a key that is none of this client's locks is reported, and not shown as a free lock.
+func TestList_OfARowAtTheKeyOfAnotherClient(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		row := w.lineRow("report", ticket(1))
+		row["sk"] = text("OTHER#report")
+		require.NoError(t, w.table.Write(ctx, table.Put(row)))
+		n := 0
+		for r, err := range w.cold(quiet).List(ownHand(ctx), lock.WholeTable()) {
+			n++
+			require.ErrorIs(t, err, lock.ErrMalformed)
+			assert.Equal(t, lock.Record{Partition: "LOCK#report"}, r)
+		}
+		assert.Equal(t, 1, n)
+	})
+}
+
 // Pages are read as far as the consumer goes, and only while its context lasts.
 func TestList_ReadsPageByPage(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -98,6 +98,38 @@ func TestLooks_OfThePastAreNotTried(t *testing.T) {
 	})
 }
 
+// A look lags behind and shows the row as it was before the waiter entered, or before a Fixed lease was renewed. A consistent read follows, and
+// no write: the ticket has not left the line, and the lease has not ended.
+func TestLooks_OfThePastAreReadAgain(t *testing.T) {
+	for name, renews := range map[string]bool{"before the entry": false, "before a renewal": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				l, err := w.client(quiet).Acquire(ctx, lock.Name("report"), lock.Fixed(10*time.Second))
+				require.NoError(t, err)
+				stale := tabletest.Fault{Kind: tabletest.StaleRead, Operation: "BatchGetItem", Times: 1}
+				if !renews {
+					w.engine.Inject(stale)
+				}
+				w.engine.ResetRequests()
+				got := acquireAsync(ctx, w.client(quiet), lock.Name("report"), lock.Fixed(time.Minute))
+				writes := 1 // its entry
+				if renews {
+					time.Sleep(8 * time.Second)
+					require.NoError(t, l.Renew(ctx))
+					time.Sleep(5 * time.Second) // the earlier lease has ended, and the waiter has seen the renewal
+					w.engine.Inject(stale)
+					writes++
+				}
+				time.Sleep(4 * time.Second)
+				assert.Equal(t, writes, w.writesTo("LOCK#report"))
+				assert.Len(t, slices.DeleteFunc(w.requestsTo("LOCK#report"), func(r tabletest.Request) bool { return r.Operation != "GetItem" }), 1)
+				require.NoError(t, l.Release(ctx))
+				require.NotNil(t, <-got)
+			})
+		})
+	}
+}
+
 // If no read shows a release yet, a write finds it at last.
 func TestLooks_StaleOnesDoNotDelayForLong(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -444,4 +446,32 @@ func TestCommit_BesideOtherHoldersNamesNoOperationOfItsOwn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// SetPermits makes the permits fewer for the second time. Between its read and its write others come to hold: they hold on, too.
+func TestSetPermits_KeepsThoseWhoComeToHoldMeanwhile(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, list := w.permits(ctx, 5, 5)
+		next := acquireAsync(ctx, w.client(quiet), exports, lock.Permits(5))
+		acquireAsync(ctx, w.client(quiet), exports, lock.Permits(5))
+		var once sync.Once
+		op := w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			if operation == "UpdateItem" && strings.Contains(body, `"permits"`) && strings.Contains(body, `"N":"2"`) {
+				once.Do(func() {
+					for _, l := range list[:3] {
+						assert.NoError(t, l.Release(ctx))
+					}
+					assert.NotNil(t, <-next)
+				})
+			}
+			return send()
+		}), quiet)
+		require.NoError(t, op.SetPermits(ctx, exports, 3))
+		ops := w.requests(func() { require.NoError(t, op.SetPermits(ctx, exports, 2)) })
+		r, err := op.Inspect(ctx, exports)
+		require.NoError(t, err)
+		assert.Len(t, r.Line, 4)
+		assert.Len(t, r.Holders(), 3, "nobody loses a permit")
+		assert.GreaterOrEqual(t, times("GetItem", ops), 2)
+	})
 }

@@ -1,8 +1,13 @@
 package lock_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -286,5 +291,78 @@ func TestEvery_KnowsOfAReleaseAfterTheLeaseEnds(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, starts[0], starts[1])
 		assert.Equal(t, starts[0], r.LastRun())
+	})
+}
+
+// The lock is lost while f runs, and f, which has not noticed that, returns nil. Nothing is recorded, so the interval is run again.
+func TestEvery_RunThatIsNotRecordedIsRepeated(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Minute)
+		defer cancel()
+		var j diary
+		err := w.client(quiet).Every(ctx, lock.Name("job"), time.Hour, func(ctx context.Context, l *lock.Lease, at time.Time) error {
+			if j.began(at) == 1 {
+				return w.table.Write(ctx, table.Delete(l.Key()))
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Len(t, j.starts, 2)
+		assert.Equal(t, j.starts[0], j.starts[1])
+	})
+}
+
+// Two calls of one client want the same lock. The second gets it by a commit that has recorded its interval, and runs nothing.
+func TestEvery_IntervalThatAGoroutineBeforeItHasCommittedIsNotRun(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		c := w.client(quiet)
+		var j diary
+		var all sync.WaitGroup
+		ops := w.requests(func() {
+			for range 2 {
+				all.Go(func() {
+					_ = c.Every(ctx, lock.Name("job"), time.Hour, func(ctx context.Context, l *lock.Lease, at time.Time) error {
+						j.began(at)
+						time.Sleep(3 * time.Second)
+						return l.Commit(ctx, w.count("n"))
+					})
+				})
+			}
+			all.Wait()
+		})
+		assert.Len(t, j.starts, 1)
+		assert.EqualValues(t, 1, w.counted("n"))
+		assert.Equal(t, 1, times("TransactWriteItems", ops))
+		assert.Equal(t, 3, times("UpdateItem", ops), "acquire, a start of the run that is refused, release")
+	})
+}
+
+// The lock is taken by force from an instance that has waited for it, before its run begins. It waits for the lock again.
+func TestEvery_LockThatIsLostBeforeTheRunBegins(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		op, bounded := w.client(quiet), ctx
+		held, err := op.Acquire(ctx, lock.Name("job"))
+		require.NoError(t, err)
+		var taken atomic.Bool
+		var log bytes.Buffer
+		c := w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			if held.Context().Err() != nil && operation == "UpdateItem" && strings.Contains(body, `"running"`) && !taken.Swap(true) {
+				w.force(ctx, op, lock.Name("job"))
+			}
+			return send()
+		}), lock.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		time.AfterFunc(time.Minute, func() { assert.NoError(t, held.Release(ctx)) })
+		ran := 0
+		_ = c.Every(bounded, lock.Name("job"), time.Hour, func(context.Context, *lock.Lease, time.Time) error {
+			ran++
+			return nil
+		})
+		assert.True(t, taken.Load())
+		assert.Equal(t, 1, ran)
+		assert.NotContains(t, log.String(), "again", "the same call waits")
 	})
 }

@@ -72,6 +72,8 @@ func TestParse_RefusesRowsThatAreNotInOrder(t *testing.T) {
 		"line beyond its cap":   {"fence": n("7"), "line": list(long...)},
 		"a ticket twice":        {"fence": n("7"), "line": list(ticket(1), ticket(2), ticket(1))},
 		"writes below 0":        {"fence": n("7"), "writes": n("-1")},
+		"writes out of range":   {"fence": n("7"), "writes": n("4611686018427387904")},
+		"edits out of range":    {"fence": n("7"), "edits": n("4611686018427387904")},
 		"ttl as a string":       {"fence": n("7"), "ttl": s("tomorrow")},
 		"forced as a number":    {"fence": n("7"), "forced": n("1")},
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -57,4 +58,16 @@ func TestSession_IdleOneThatIsUsedGoesOn(t *testing.T) {
 	}
 	assert.Zero(t, ended, "sessions ended while they were used")
 	assert.Zero(t, twice, "numbers came twice")
+}
+
+// A process that meets many sessions forgets those that it has not looked at for long.
+func TestOthers_ForgetsOldSessions(t *testing.T) {
+	o, now := NewOthers(nil, Config{}), time.Now()
+	for i := range maxSeen + 1 {
+		o.saw(fmt.Sprint(i), Row{Lease: 20_000}, true, now)
+	}
+	assert.Len(t, o.seen, maxSeen+1, "none is old")
+	o.saw("20 s later", Row{Lease: 20_000}, true, now.Add(20*time.Second))
+	o.saw("41 s later", Row{Lease: 20_000}, true, now.Add(41*time.Second))
+	assert.Len(t, o.seen, 2)
 }

@@ -368,19 +368,27 @@ func TestSession_ThatIsDeletedEnds(t *testing.T) {
 }
 
 func TestConfirm_TellsWhetherTheSessionLivesNow(t *testing.T) {
-	virtual(t, func(w *world) {
-		p, q := w.process(0), w.process(0)
-		s := w.use(p)
-		alive, err := s.Confirm(w.Context())
-		require.NoError(t, err)
-		assert.True(t, alive)
-		require.NoError(t, q.table.Write(w.Context(), table.Update(keyOf(s.ID()), table.Attr("dead").Set(1))))
-		alive, err = s.Confirm(w.Context())
-		require.NoError(t, err)
-		assert.False(t, alive)
-		require.ErrorIs(t, s.Cause(), session.ErrDead, "nobody waits for a renewal to find out")
-		w.close(p)
-	})
+	for _, end := range []func(keys.Key) table.Op{
+		table.Delete, func(key keys.Key) table.Op { return table.Update(key, table.Attr("dead").Set(1)) },
+	} {
+		virtual(t, func(w *world) {
+			p, q := w.process(0), w.process(0)
+			s := w.use(p)
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.ExpiredCredentials, Operation: "GetItem", Times: 1})
+			_, err := s.Confirm(w.Context())
+			require.ErrorIs(t, err, table.ErrCredentials)
+			require.NoError(t, s.Cause(), "this tells nothing")
+			alive, err := s.Confirm(w.Context())
+			require.NoError(t, err)
+			assert.True(t, alive)
+			require.NoError(t, q.table.Write(w.Context(), end(keyOf(s.ID()))))
+			alive, err = s.Confirm(w.Context())
+			require.NoError(t, err)
+			assert.False(t, alive)
+			require.ErrorIs(t, s.Cause(), session.ErrDead, "nobody waits for a renewal to find out")
+			w.close(p)
+		})
+	}
 }
 
 // A read that lags behind shows a session alive that was marked dead by then.
@@ -712,6 +720,9 @@ func TestMailbox_OfADeadSessionTakesNoQuestions(t *testing.T) {
 		require.NoError(t, q.table.Write(w.Context(), table.Update(keyOf(s.ID()), table.Attr("dead").Set(1))))
 		err := q.others.Ask(w.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: "T", Key: keyOf("a")})
 		require.ErrorIs(t, err, session.ErrNobody)
+		require.ErrorIs(t, q.others.Ask(w.Context(), "x.MARK", session.Question{Key: keyOf("a")}), session.ErrNobody, "of a client with another Key")
+		_, err = q.table.Get(w.Context(), keyOf("x.MARK"), true)
+		require.ErrorIs(t, err, table.ErrNotFound)
 		item, err := q.table.Get(w.Context(), keyOf(s.ID()), true)
 		require.NoError(t, err)
 		assert.Nil(t, item["ask"])
