@@ -94,12 +94,6 @@ func answers() []Mutant {
 			New:    "case err == nil && row.Place(e.ticket.ID) < 0:\n\t\treturn errAnew\n\tcase err != nil, e.older(&row):",
 		},
 		{
-			Name: "held-is-lost", Part: Answers, File: "lock/internal/lockrow/classify.go",
-			Breaks: "takes a lock for lost that it holds, where a release was refused for another reason",
-			Old:    "\tif r.Holds(h) {\n\t\treturn Held\n\t}\n",
-			New:    ``,
-		},
-		{
 			Name: "refusal-is-a-release", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "takes a refused release for applied although no attempt was without an answer",
 			Old:    `case !inDoubt || !r.isAfter(h):`,
