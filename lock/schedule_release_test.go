@@ -342,7 +342,7 @@ func TestEvery_IntervalThatAGoroutineBeforeItHasCommittedIsNotRun(t *testing.T) 
 // The lock is taken by force from an instance that has waited for it, before its run begins. It waits for the lock again.
 func TestEvery_LockThatIsLostBeforeTheRunBegins(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		op, bounded := w.client(quiet), ctx
+		op := w.client(quiet)
 		held, err := op.Acquire(ctx, lock.Name("job"))
 		require.NoError(t, err)
 		var taken atomic.Bool

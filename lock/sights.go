@@ -40,12 +40,12 @@ func (s *sights) see(row *lockrow.Row, place int, at time.Time) seen {
 	defer s.mu.Unlock()
 	what := sightOf(row, place)
 	known, ok := s.seen[what]
-	if !ok {
+	if !ok || at.Before(known.since) {
 		known.since = at
-		if len(s.seen) >= s.limit {
-			maps.DeleteFunc(s.seen, func(_ sight, old seen) bool { return at.Sub(old.last) > s.keep })
-			s.limit = max(minSights, 2*len(s.seen))
-		}
+	}
+	if !ok && len(s.seen) >= s.limit {
+		maps.DeleteFunc(s.seen, func(_ sight, old seen) bool { return at.Sub(old.last) > s.keep })
+		s.limit = max(minSights, 2*len(s.seen))
 	}
 	if at.After(known.last) {
 		known.last = at
