@@ -212,6 +212,37 @@ func TestPermits_OfARowWithoutALine(t *testing.T) {
 	})
 }
 
+// A permit that nobody uses is found by calls that give up soon, also if other calls of their client get the other permit meanwhile.
+func TestGhost_OfAPermitIsFoundByCallsThatGiveUpSoon(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		require.NoError(t, errOf(c.Acquire(ctx, lock.Name("keeps the session"))))
+		l, err := c.Acquire(ctx, exports, lock.Permits(2))
+		require.NoError(t, err)
+		ghost, err := w.table.Get(ctx, l.Key(), true)
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		next := ghost["next"].(*types.AttributeValueMemberL).Value[0]
+		ghost["stays"].(*types.AttributeValueMemberL).Value[0] = next
+		ghost["next"] = &types.AttributeValueMemberL{Value: []types.AttributeValue{numeral(number(t, next) + 1)}}
+		require.NoError(t, w.table.Write(ctx, table.Put(ghost)))
+		start, free := time.Now(), false
+		for !free && time.Since(start) < 10*time.Minute {
+			l, err := other.Acquire(ctx, exports, lock.Permits(2))
+			require.NoError(t, err)
+			short, cancel := context.WithTimeout(ctx, 5*time.Second)
+			beside, err := other.Acquire(short, exports, lock.Permits(2))
+			cancel()
+			if free = err == nil; free {
+				require.NoError(t, beside.Release(ctx))
+			}
+			require.NoError(t, l.Release(ctx))
+			time.Sleep(time.Second)
+		}
+		assert.Less(t, time.Since(start), freeOfGhost+6*time.Second)
+	})
+}
+
 // A call whose answer is lost had its permit before the permits were made fewer. It keeps it.
 func TestSetPermits_KeepsThePermitOfACallWithoutAnAnswer(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
