@@ -453,3 +453,20 @@ func TestFixed_DeadHolderIsFoundByCallsThatGiveUpSoon(t *testing.T) {
 		assert.Less(t, untilGranted(ctx, other, lock.Name("report")), 27*time.Second)
 	})
 }
+
+// A holder that renews keeps the lock, also from calls whose client has seen it hold for longer than a lease.
+func TestFixed_HolderThatRenewsKeepsTheLockFromCallsThatGiveUpSoon(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{Expiry: lock.ObservedOnly})
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		for range 20 {
+			short, cancel := context.WithTimeout(ctx, 5*time.Second)
+			require.ErrorIs(t, errOf(other.Acquire(short, lock.Name("report"))), lock.ErrHeld)
+			cancel()
+			time.Sleep(10 * time.Second)
+			require.NoError(t, l.Renew(ctx))
+		}
+		require.NoError(t, l.Release(ctx))
+	})
+}
