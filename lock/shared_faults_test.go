@@ -286,3 +286,29 @@ func TestShared_ReadersEndAtOnce(t *testing.T) {
 		require.NoError(t, l.Release(ctx))
 	})
 }
+
+// A reader's ticket that nobody uses is found by writers that give up soon, also if readers of their client hold meanwhile.
+func TestGhost_OfAReaderIsFoundByWritersThatGiveUpSoon(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		require.NoError(t, errOf(c.Acquire(ctx, lock.Name("keeps the session"))))
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Shared())
+		require.NoError(t, err)
+		ghost, err := w.table.Get(ctx, l.Key(), true)
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		ghost["fence"] = numeral(l.Fence() + 2)
+		require.NoError(t, w.table.Write(ctx, table.Put(ghost)))
+		start, free := time.Now(), false
+		for !free && time.Since(start) < 10*time.Minute {
+			l, err := other.Acquire(ctx, lock.Name("report"), lock.Shared())
+			require.NoError(t, err)
+			require.NoError(t, l.Release(ctx))
+			short, cancel := context.WithTimeout(ctx, 5*time.Second)
+			free = errOf(other.Acquire(short, lock.Name("report"))) == nil
+			cancel()
+			time.Sleep(time.Second)
+		}
+		assert.Less(t, time.Since(start), freeOfGhost+6*time.Second)
+	})
+}
