@@ -269,13 +269,9 @@ type compiler struct {
 // compile compiles everything, in the order in which one part needs another.
 func (c *compiler) compile() {
 	p, spec := c.plan, &c.spec
-	var problems []string
 	typ := table.Attr(p.scheme.Type)
 	p.ours = table.Or(typ.NotExists(), typ.Equal(spec.Type))
-	p.fields, problems = fieldsOf(c.goType, spec.AttributePrefix)
-	for _, text := range problems {
-		c.problem("%s", text)
-	}
+	p.fields = fieldsOf(c.goType, spec.AttributePrefix)
 	c.keys()
 	p.version = c.special("Version", spec.Version, reflect.TypeFor[int64]())
 	if p.ttl = c.special("TTL", spec.TTL, timeType); p.ttl != nil {

@@ -340,6 +340,19 @@ type Right struct {
 	Note string `dynamo:"note"`
 }
 
+func TestDefine_RefusesFieldsThatOthersReplaceInDocumentsToo(t *testing.T) {
+	type line struct {
+		Left
+		Name string `dynamo:"name"`
+	}
+	type order struct {
+		ID    string `dynamo:"-"`
+		Lines []line `dynamo:"lines"`
+	}
+	_, err := entity.Define(offline(t, schema("app")), entity.Spec[order]{Type: "Row", PK: "{id}", SK: "ROW"})
+	require.ErrorContains(t, err, `attribute "lines": fields Name and Name are both attribute "name"`)
+}
+
 // The encoder stores the first of several fields with one attribute. A field that stands after an embedded pointer with the same
 // attribute would not be stored, and its values would be encoded as those of the pointer's field.
 func TestDefine_RefusesFieldsThatAnEmbeddedPointerHides(t *testing.T) {

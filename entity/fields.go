@@ -41,11 +41,11 @@ var (
 	zeroerType          = reflect.TypeFor[interface{ IsZero() bool }]()
 )
 
-// fieldsOf lists the fields of a struct that a caller can name, the outer ones first, and the problems of the struct. It
-// follows the encoder's rules: fields in the order of declaration, embedded structs in their place, and of several fields
-// with the same attribute the first. Fields of embedded pointers are encoded, but a caller cannot name them.
-func fieldsOf(t reflect.Type, prefix string) (list []*field, problems []string) {
-	seen := map[string]*field{}
+// fieldsOf lists the fields of a struct that a caller can name, the outer ones first. It follows the encoder's rules:
+// fields in the order of declaration, embedded structs in their place, and of several fields with the same attribute the
+// first. Fields of embedded pointers are encoded, but a caller cannot name them.
+func fieldsOf(t reflect.Type, prefix string) (list []*field) {
+	seen := map[string]bool{}
 	var walk func(t reflect.Type, trail []int, within []reflect.Type, named bool)
 	walk = func(t reflect.Type, trail []int, within []reflect.Type, named bool) {
 		if slices.Contains(within, t) {
@@ -70,16 +70,10 @@ func fieldsOf(t reflect.Type, prefix string) (list []*field, problems []string) 
 				continue
 			}
 			fd := newField(f, prefix)
-			first, ok := seen[fd.attr]
-			if !skip && ok {
-				if len(first.index) >= len(fd.index) {
-					problems = append(problems, fmt.Sprintf("fields %s and %s are both attribute %q", first.goName, fd.goName, fd.attr))
-				}
+			if !skip && seen[fd.attr] {
 				continue
 			}
-			if !skip {
-				seen[fd.attr] = fd
-			}
+			seen[fd.attr] = true
 			if named {
 				list = append(list, fd)
 			}
@@ -87,7 +81,7 @@ func fieldsOf(t reflect.Type, prefix string) (list []*field, problems []string) 
 	}
 	walk(t, nil, nil, true)
 	slices.SortStableFunc(list, func(a, b *field) int { return len(a.index) - len(b.index) })
-	return list, problems
+	return list
 }
 
 func newField(f reflect.StructField, prefix string) *field {

@@ -18,6 +18,14 @@
 //     not written a second time if another field has its type.
 //   - Embedded structs are encoded and decoded at any depth. One that encodes itself is refused, and so is an embedded
 //     pointer to an unexported struct with attributes, which could not be read back.
+//   - Two fields with the same attribute name are refused, unless the first is less deep in embedded structs, so that Go selects it
+//     too. guregu/dynamo stores the first one.
+//   - A type that could not be read back is refused: one that writes itself as text and reads none, and an interface with methods.
+//     Such a value can be in an interface without methods, which takes any text.
+//   - A type that only reads text is written by its kind, as by guregu/dynamo, and is read in that form as well.
+//   - A struct of which nothing is exported is an error if it is not zero. guregu/dynamo writes an empty map.
+//   - A map of which two keys have the same text is an error.
+//   - The tag omitemptyelem does not apply to the elements of an array, which would be read at other positions.
 //   - A value whose methods have pointer receivers, such as a big.Int, is encoded by them if it is decoded by them. guregu/dynamo
 //     writes its exported fields, which cannot be read back.
 //   - No method is called on a nil pointer. It is omitted, or NULL if the tag has null.
@@ -25,7 +33,8 @@
 //   - Maps that are encoded as sets are written in sorted order. Sets of byte arrays are written with all their elements.
 //   - A binary that is shorter than its array leaves the rest zero. An element of a binary set that does not have the
 //     length of its array is an error.
-//   - A field of type types.AttributeValue is read, too.
+//   - A field of type types.AttributeValue is read, too, also if it is NULL. One of a type such as types.AttributeValueMemberM, without
+//     a pointer, is refused.
 //   - Cycles of pointers and interfaces are an error.
 //   - A custom encoding also applies to a value that is nested in a value of the same type.
 //   - Documents deeper than DynamoDB's 32 levels are errors, in both directions.
@@ -103,13 +112,10 @@ type Field struct {
 
 // Compile compiles a struct type. Its error joins the errors of all attributes that cannot be encoded.
 func Compile(t reflect.Type) (*Struct, error) {
-	l, err := layoutOf(t)
-	if err != nil {
-		return nil, err
-	}
+	l, lost := layoutOf(t)
 	c := new(compiler)
-	fields, err := c.fields(l)
-	if err != nil {
+	fields, bad := c.fields(l)
+	if err := errors.Join(append(Problems(lost), Problems(bad)...)...); err != nil {
 		return nil, err
 	}
 	for i, m := range l.members {
@@ -259,6 +265,7 @@ func (f *Field) Decode(av types.AttributeValue, v reflect.Value) error {
 
 // compiler compiles each type once, so that a type that contains itself does not recurse without end.
 type compiler struct {
+	toAny    bool // what is encoded will be read into an interface, which takes any attribute value
 	encoders map[encoderKey]*encodeFunc
 	decoders map[reflect.Type]*decodeFunc
 }

@@ -17,12 +17,15 @@ import (
 // and maps around av.
 type decodeFunc func(av types.AttributeValue, v reflect.Value, depth int) error
 
-// decode calls dec, except for nil and NULL. For these v stays zero, whatever its type.
+// decode calls dec, except for nil and NULL. For these v stays zero, unless its type is that of a NULL.
 func decode(dec decodeFunc, av types.AttributeValue, v reflect.Value, depth int) error {
 	if av == nil {
 		return nil
 	}
-	if _, ok := av.(*types.AttributeValueMemberNULL); ok {
+	if null, ok := av.(*types.AttributeValueMemberNULL); ok {
+		if null != nil && isValue(v.Type()) && reflect.TypeOf(av).AssignableTo(v.Type()) {
+			v.Set(reflect.ValueOf(av))
+		}
 		return nil
 	}
 	return dec(av, v, depth)
@@ -61,6 +64,9 @@ func (c *compiler) newDecoder(t reflect.Type) decodeFunc {
 	case byAWS:
 		return customDecoder(awsUnmarshaler.UnmarshalDynamoDBAttributeValue)
 	case byText:
+		if methodOf(t) == noMethod { // such a type is not written as text, but other programs may do that
+			return textDecoder(c.byKind(t))
+		}
 		return decodeText
 	}
 	switch {
@@ -124,6 +130,16 @@ func decodeText(av types.AttributeValue, v reflect.Value, _ int) error {
 		return mismatch(av, v)
 	}
 	return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s.Value))
+}
+
+// textDecoder decodes text with the type's method. It leaves all other values to other.
+func textDecoder(other decodeFunc) decodeFunc {
+	return func(av types.AttributeValue, v reflect.Value, depth int) error {
+		if _, ok := av.(*types.AttributeValueMemberS); ok {
+			return decodeText(av, v, depth)
+		}
+		return other(av, v, depth)
+	}
 }
 
 func decodeTime(av types.AttributeValue, v reflect.Value, _ int) error {

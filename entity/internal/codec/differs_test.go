@@ -1,8 +1,11 @@
 package codec_test
 
 import (
+	"encoding"
+	"fmt"
 	"math"
 	"math/big"
+	"net/url"
 	"reflect"
 	"strings"
 	"sync"
@@ -10,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/guregu/dynamo/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -189,6 +193,39 @@ func TestStruct_LosesNothingWhereGuregusLoses(t *testing.T) {
 		require.NoError(t, err)
 		assert.NotContains(t, item, "Any")
 	})
+	t.Run("types that only read text", func(t *testing.T) {
+		type row struct {
+			N level          `dynamo:"n"`
+			P *level         `dynamo:"p"`
+			S []level        `dynamo:"s,set"`
+			M map[level]bool `dynamo:"m,set"`
+			D reader         `dynamo:"d"`
+		}
+		two := level(2)
+		item := roundTrip(t, row{1, &two, []level{3}, map[level]bool{4: true}, reader{5}})
+		assert.Equal(t, &types.AttributeValueMemberN{Value: "1"}, item["n"])
+		var got row
+		require.NoError(t, compile[row](t).Decode(codec.Item{"n": s("L7"), "d": s("L8")}, reflect.ValueOf(&got).Elem()))
+		assert.Equal(t, row{N: 7, D: reader{8}}, got, "as other programs may write them")
+	})
+	t.Run("NULL in values of any type", func(t *testing.T) {
+		null := &types.AttributeValueMemberNULL{Value: true}
+		type row struct {
+			AV types.AttributeValue
+			N  *types.AttributeValueMemberNULL
+			M  map[string]types.AttributeValue
+			L  []types.AttributeValue
+		}
+		roundTrip(t, row{null, null, map[string]types.AttributeValue{"a": null}, []types.AttributeValue{null}})
+	})
+	t.Run("positions in arrays", func(t *testing.T) {
+		type row struct {
+			A [3]string   `dynamo:",omitemptyelem"`
+			B [][2]*int   `dynamo:",omitemptyelem,omitempty"`
+			C [2][]string `dynamo:",omitemptyelem,omitempty"`
+		}
+		roundTrip(t, row{[3]string{"", "b", ""}, [][2]*int{{nil, new(int)}}, [2][]string{nil, {"x"}}})
+	})
 	t.Run("types inside of themselves", func(t *testing.T) {
 		roundTrip(t, struct{ L endless }{endless{{}, {{}}}})
 		roundTrip(t, struct{ M endlessMap }{endlessMap{"a": {"b": {}}}})
@@ -234,6 +271,156 @@ func TestCompile_RefusesEmbeddedStructsThatWouldBeLost(t *testing.T) {
 	} {
 		_, err := codec.Compile(typ)
 		require.NoError(t, err)
+	}
+}
+
+// Of several fields with one name, one is stored. That is the one that Go selects, or the type is refused.
+func TestCompile_RefusesFieldsThatOthersOfTheSameNameReplace(t *testing.T) {
+	type after struct {
+		Left
+		Name string `dynamo:"name"`
+	}
+	type pointer struct {
+		*Left
+		Name string `dynamo:"name"`
+	}
+	type both struct {
+		Left
+		Right
+	}
+	type twice struct{ A, B string }
+	type tagged struct {
+		A string `dynamo:"name"`
+		B string `dynamo:"name"`
+	}
+	for typ, want := range map[reflect.Type]string{
+		reflect.TypeFor[after]():                        `fields Name and Name are both attribute "name"`,
+		reflect.TypeFor[struct{ In after }]():           `attribute "In": fields Name and Name are both attribute "name"`,
+		reflect.TypeFor[struct{ In []pointer }]():       `attribute "In": fields Name and Name are both attribute "name"`,
+		reflect.TypeFor[struct{ In map[string]both }](): `attribute "In": fields Name and Name are both attribute "name"`,
+		reflect.TypeFor[struct{ In *tagged }]():         `attribute "In": fields A and B are both attribute "name"`,
+	} {
+		_, err := codec.Compile(typ)
+		require.EqualError(t, err, want, "%v", typ)
+	}
+	roundTrip(t, struct{ In twice }{twice{"a", "b"}})
+	type row struct{ Any any }
+	_, err := compile[row](t).Encode(reflect.ValueOf(&row{after{Name: "x"}}).Elem(), 0)
+	require.Error(t, err)
+
+	_, err = codec.Compile(reflect.TypeFor[struct {
+		A, B string `dynamo:"x"`
+		C    chan int
+	}]())
+	assert.Len(t, codec.Problems(err), 2, "all problems at once: %v", err)
+}
+
+// level and reader can be read from text and do not write it. mute and its pointer write text that cannot be read.
+type (
+	level  int
+	reader struct{ N int }
+	mute   int
+	silent struct{ N int }
+)
+
+func (l *level) UnmarshalText(b []byte) error {
+	_, err := fmt.Sscanf(string(b), "L%d", (*int)(l))
+	return err
+}
+
+func (r *reader) UnmarshalText(b []byte) error { return (*level)(&r.N).UnmarshalText(b) }
+
+func (m mute) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "M%d", int(m)), nil }
+
+func (s *silent) MarshalText() ([]byte, error) { return mute(s.N).MarshalText() }
+
+func TestCompile_RefusesWhatCouldNotBeReadBack(t *testing.T) {
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[struct{ F mute }](),
+		reflect.TypeFor[struct{ F *mute }](),
+		reflect.TypeFor[struct{ F *silent }](),
+		reflect.TypeFor[struct{ F []mute }](),
+		reflect.TypeFor[struct{ F encoding.TextMarshaler }](),
+		reflect.TypeFor[struct{ F map[string]dynamo.Marshaler }](),
+		reflect.TypeFor[struct{ F map[mute]int }](),
+		reflect.TypeFor[struct{ F map[*big.Int]int }](),
+		reflect.TypeFor[struct {
+			F map[encoding.TextMarshaler]int
+		}](),
+		reflect.TypeFor[struct {
+			F []mute `dynamo:",set"`
+		}](),
+		reflect.TypeFor[struct {
+			F []encoding.TextMarshaler `dynamo:",set"`
+		}](),
+		reflect.TypeFor[struct {
+			F map[mute]bool `dynamo:",set"`
+		}](),
+		reflect.TypeFor[struct {
+			F map[*big.Int]bool `dynamo:",set"`
+		}](),
+	} {
+		_, err := codec.Compile(typ)
+		require.ErrorContains(t, err, "could not be read back", "%v", typ)
+	}
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[struct{ F types.AttributeValueMemberM }](),
+		reflect.TypeFor[struct{ F []types.AttributeValueMemberN }](),
+	} {
+		_, err := codec.Compile(typ)
+		require.ErrorContains(t, err, "only as a pointer", "%v", typ)
+	}
+	roundTrip(t, struct{ F silent }{silent{3}}) // whose value does not write text
+	roundTrip(t, struct {
+		F []*big.Int `dynamo:",set"`
+	}{[]*big.Int{big.NewInt(1)}})
+
+	// An interface takes any text.
+	type row struct{ Any any }
+	for v, want := range map[any]any{
+		mute(1):                  "M1",
+		&silent{2}:               "M2",
+		struct{ F mute }{3}:      map[string]any{"F": "M3"},
+		&map[mute]string{4: "x"}: map[string]any{"M4": "x"},
+		struct{ F encoding.TextMarshaler }{mute(5)}: map[string]any{"F": "M5"},
+	} {
+		item, err := compile[row](t).Encode(reflect.ValueOf(&row{v}).Elem(), 0)
+		require.NoError(t, err)
+		var got row
+		require.NoError(t, compile[row](t).Decode(item, reflect.ValueOf(&got).Elem()))
+		assert.Equal(t, want, got.Any)
+	}
+}
+
+// same has one text for all values.
+type same int
+
+func (same) MarshalText() ([]byte, error)  { return []byte("x"), nil }
+func (*same) UnmarshalText(_ []byte) error { return nil }
+
+func TestEncode_RefusesAMapOfWhichTwoKeysHaveTheSameText(t *testing.T) {
+	type row struct{ M map[same]int }
+	roundTrip(t, row{map[same]int{0: 1}})
+	_, err := compile[row](t).Encode(reflect.ValueOf(&row{map[same]int{0: 1, 1: 2}}).Elem(), 0)
+	require.ErrorIs(t, err, codec.ErrKind)
+}
+
+// date is what people write who take the methods of a time.Time with it.
+type date time.Time
+
+func TestEncode_RefusesAStructOfWhichNothingIsExported(t *testing.T) {
+	type row struct {
+		At   date     `dynamo:"at"`
+		Omit *date    `dynamo:"omit,omitempty"`
+		Zero date     `dynamo:"zero,omitempty"`
+		URL  *url.URL `dynamo:"url,omitempty"`
+		None void     `dynamo:"none"`
+	}
+	roundTrip(t, row{URL: &url.URL{Scheme: "https", Host: "x"}})
+	at := date(time.Unix(1, 0))
+	for _, o := range []row{{At: at}, {Omit: &at}, {Zero: at}, {URL: &url.URL{Host: "x", User: url.User("ada")}}} {
+		_, err := compile[row](t).Encode(reflect.ValueOf(&o).Elem(), 0)
+		require.ErrorIs(t, err, codec.ErrKind)
 	}
 }
 

@@ -59,9 +59,21 @@ func drawType(t *rapid.T, depth int) reflect.Type {
 	return rapid.SampledFrom(leaves).Draw(t, "leaf")
 }
 
+// keepsPositions reports whether omitemptyelem can reach an array.
+func keepsPositions(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Array, reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Slice:
+		return keepsPositions(t.Elem())
+	}
+	return false
+}
+
 func drawStruct(t *rapid.T, depth int) reflect.Type {
 	n := rapid.IntRange(0, 5).Draw(t, "fields")
 	fields := make([]reflect.StructField, n)
+	used := map[string]bool{}
 	for i := range fields {
 		typ := drawType(t, depth)
 		name := rapid.SampledFrom([]string{"", "", fmt.Sprint("a", i), "same", "F0", "F3", "-", "ä#:"}).Draw(t, "name")
@@ -74,6 +86,17 @@ func drawStruct(t *rapid.T, depth int) reflect.Type {
 		if k := typ.Kind(); k != reflect.Slice && k != reflect.Map && rapid.IntRange(0, 9).Draw(t, "strict") > 0 {
 			flags = slices.DeleteFunc(flags, func(f string) bool { return f == "set" }) // few other types can be one
 		}
+		if keepsPositions(typ) {
+			flags = slices.DeleteFunc(flags, func(f string) bool { return f == "omitemptyelem" }) // guregu/dynamo moves the elements of arrays
+		}
+		if name == "" && used[fmt.Sprint("F", i)] || used[name] {
+			name = fmt.Sprint("a", i) // guregu/dynamo does not store the second field of a name
+		}
+		if used[name] = true; name == "" {
+			used[fmt.Sprint("F", i)] = true
+		}
+		delete(used, "")
+		delete(used, "-")
 		fields[i] = reflect.StructField{
 			Name: fmt.Sprint("F", i), Type: typ,
 			Tag: reflect.StructTag(`dynamo:"` + strings.Join(append([]string{name}, flags...), ",") + `"`),

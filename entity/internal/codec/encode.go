@@ -41,6 +41,8 @@ func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
 	switch {
 	case isValue(t):
 		return encodeValue, nil
+	case isValue(reflect.PointerTo(t)):
+		return nil, fmt.Errorf("%s is an attribute value only as a pointer", t)
 	case fl&unixTime != 0 && isTime(t):
 		return encodeUnix, nil
 	case t.Kind() == reflect.Pointer && isTime(t.Elem()):
@@ -48,7 +50,11 @@ func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
 	case isTime(t):
 		return encodeTime, nil
 	}
-	switch methodOf(t) {
+	way := methodOf(t)
+	if !c.toAny && (t.Kind() == reflect.Interface && t.NumMethod() > 0 || way == byText && !readsText(t)) {
+		return nil, fmt.Errorf("unsupported type %s, which could not be read back", t)
+	}
+	switch way {
 	case byDynamo:
 		return custom(func(m dynamo.Marshaler, _ flags) (types.AttributeValue, error) { return m.MarshalDynamo() }), nil
 	case byAWS:
@@ -72,12 +78,12 @@ func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
 		case t.Elem().Kind() == reflect.Uint8:
 			return encodeBytes, nil
 		case fl&asSet != 0:
-			return setEncoder(t)
+			return c.set(t)
 		}
 		return c.list(t, fl)
 	case reflect.Map:
 		if fl&asSet != 0 {
-			return setEncoder(t)
+			return c.set(t)
 		}
 		return c.document(t, fl)
 	case reflect.Struct:
@@ -225,10 +231,11 @@ func (c *compiler) pointer(t reflect.Type, fl flags) (encodeFunc, error) {
 }
 
 // list encodes a list. Elements keep their positions: an element without a value is written as empty or NULL, unless
-// the tag has omitemptyelem.
+// the tag has omitemptyelem. In an array they keep them in any case, because it is read by positions.
 func (c *compiler) list(t reflect.Type, fl flags) (encodeFunc, error) {
 	var sub flags
-	if fl&omitEmptyElem == 0 {
+	omits := func(fl flags) bool { return fl&omitEmptyElem != 0 && t.Kind() != reflect.Array }
+	if !omits(fl) {
 		sub |= allowEmpty | asNull
 	}
 	sub |= fl & allowEmptyElem
@@ -248,7 +255,7 @@ func (c *compiler) list(t reflect.Type, fl flags) (encodeFunc, error) {
 				return nil, err
 			case av != nil:
 				list = append(list, av)
-			case fl&omitEmptyElem == 0:
+			case !omits(fl):
 				list = append(list, null())
 			}
 		}
@@ -267,6 +274,8 @@ func (c *compiler) document(t reflect.Type, fl flags) (encodeFunc, error) {
 			return nil, fmt.Errorf("unsupported type %s: keys have to be strings or encoding.TextMarshaler", t)
 		}
 		name = plainText
+	} else if !c.toAny && !readsName(t.Key()) {
+		return nil, fmt.Errorf("unsupported type %s, whose keys could not be read back", t)
 	}
 	var sub flags
 	if fl&allowEmptyElem != 0 {
@@ -299,6 +308,9 @@ func (c *compiler) document(t reflect.Type, fl flags) (encodeFunc, error) {
 			name, err := name(entries.Key())
 			if err != nil {
 				return nil, err
+			}
+			if m[name] != nil {
+				return nil, fmt.Errorf("%w: two keys of a %s have the same text", ErrKind, t)
 			}
 			m[name] = av
 		}
@@ -340,6 +352,9 @@ func (c *compiler) structure(t reflect.Type) (encodeFunc, error) {
 		if depth >= MaxDepth {
 			return nil, ErrDepth
 		}
+		if l.opaque() && !v.IsZero() {
+			return nil, fmt.Errorf("%w: nothing of a %s is exported", ErrKind, t)
+		}
 		m := make(Item, len(fields))
 		for _, f := range fields {
 			fv := f.of(v)
@@ -370,7 +385,7 @@ func encodeAny(v reflect.Value, fl flags, depth int) (types.AttributeValue, erro
 			return nil, ErrDepth
 		}
 	}
-	enc, err := new(compiler).newEncoder(v.Elem().Type(), fl)
+	enc, err := (&compiler{toAny: true}).newEncoder(v.Elem().Type(), fl)
 	if err != nil {
 		return nil, err
 	}

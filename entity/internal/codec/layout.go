@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -71,8 +72,11 @@ func (p *place) of(v reflect.Value) reflect.Value {
 // layout is the list of a struct type's attributes, in the order of its fields.
 type layout struct {
 	members  []member
-	hidden   []member // fields that an earlier field of the same name hides
+	hidden   []member // fields that a field of the same name hides
 	embedded []*place
+	problems []error // fields that are lost
+
+	unexported bool // it has fields that are not exported and not tagged "-"
 }
 
 type member struct {
@@ -82,14 +86,17 @@ type member struct {
 	typ   reflect.Type
 }
 
-// layoutOf lists a struct's fields, with those of embedded structs in their place. Of several fields with the same attribute
-// name, the first is a member and the others are hidden.
+// layoutOf lists a struct's fields, with those of embedded structs in their place. A field hides those with the same attribute name
+// that come later and are deeper in embedded structs, as Go selects fields. Any other field with the name of an earlier one is an
+// error, since it would not be stored although Go selects it, or neither of them.
 func layoutOf(t reflect.Type) (*layout, error) {
 	l := &layout{}
-	return l, l.walk(t, nil, nil, map[string]bool{})
+	err := l.walk(t, nil, nil, map[string]reflect.StructField{})
+	return l, errors.Join(append(l.problems, err)...)
 }
 
-func (l *layout) walk(t reflect.Type, trail []int, within []reflect.Type, seen map[string]bool) error {
+// walk adds the fields of t. seen has the first field of each name, with its path from the outermost struct.
+func (l *layout) walk(t reflect.Type, trail []int, within []reflect.Type, seen map[string]reflect.StructField) error {
 	if slices.Contains(within, t) {
 		return fmt.Errorf("%s embeds itself", t)
 	}
@@ -121,15 +128,23 @@ func (l *layout) walk(t reflect.Type, trail []int, within []reflect.Type, seen m
 				return fmt.Errorf("embedded %s is not exported and could not be read back: embed the struct without a pointer, or export it", f.Type)
 			}
 		case !f.IsExported():
-		case seen[name]:
+			l.unexported = l.unexported || f.Name != "_"
+		case seen[name].Index != nil:
+			if first := seen[name]; len(first.Index) >= len(at.index) {
+				l.problems = append(l.problems, fmt.Errorf("fields %s and %s are both attribute %q", first.Name, f.Name, name))
+			}
 			l.hidden = append(l.hidden, member{place: at, name: name, flags: fl, typ: f.Type})
 		default:
-			seen[name] = true
+			f.Index = at.index
+			seen[name] = f
 			l.members = append(l.members, member{place: at, name: name, flags: fl, typ: f.Type})
 		}
 	}
 	return nil
 }
+
+// opaque reports whether a struct has fields and none of them is encoded, like url.Userinfo.
+func (l *layout) opaque() bool { return l.unexported && len(l.members) == 0 }
 
 // allocate sets nil embedded pointers to new structs. It skips unexported types, whose pointers reflection cannot set: these
 // have no attributes.

@@ -46,8 +46,8 @@ func truth(m reflect.Type) reflect.Value {
 	return reflect.Value{}
 }
 
-// setEncoder encodes slices and maps as sets. An empty set is not written, since DynamoDB refuses it.
-func setEncoder(t reflect.Type) (encodeFunc, error) {
+// set encodes slices and maps as sets. An empty set is not written, since DynamoDB refuses it.
+func (c *compiler) set(t reflect.Type) (encodeFunc, error) {
 	var from elements
 	var elem reflect.Type
 	switch t.Kind() {
@@ -63,6 +63,8 @@ func setEncoder(t reflect.Type) (encodeFunc, error) {
 		return nil, fmt.Errorf("unsupported type %s for a set", t)
 	}
 	switch k := elem.Kind(); {
+	case isText(elem) && !c.toAny && !(from.isMap && readsName(elem) || !from.isMap && readsText(elem)):
+		return nil, fmt.Errorf("unsupported type %s, whose elements could not be read back", t)
 	case isText(elem):
 		return texts(from, keyText), nil
 	case k == reflect.String:

@@ -83,6 +83,19 @@ func isText(t reflect.Type) bool {
 	return implements[encoding.TextMarshaler](t) || implements[encoding.TextMarshaler](p) && implements[encoding.TextUnmarshaler](p)
 }
 
+// readsText reports whether a value of t, or what it points to, can be read from text.
+func readsText(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.String || isTime(t) || decodedBy(reflect.PointerTo(t)) != noMethod
+}
+
+// readsName is readsText for the key of a map.
+func readsName(t reflect.Type) bool {
+	return t.Kind() == reflect.String || implements[encoding.TextUnmarshaler](reflect.PointerTo(t))
+}
+
 func isTime(t reflect.Type) bool { return t == reflect.TypeFor[time.Time]() }
 
 // isValue reports whether t is types.AttributeValue or one of its implementations.
@@ -137,6 +150,9 @@ func (c *compiler) zeroStruct(t reflect.Type) zeroFunc {
 	l, err := layoutOf(t)
 	if err != nil {
 		return reflect.Value.IsZero // the type cannot be encoded anyway
+	}
+	if l.opaque() {
+		return reflect.Value.IsZero
 	}
 	zeros := make([]zeroFunc, len(l.members))
 	for i := range l.members {

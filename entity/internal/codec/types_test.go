@@ -123,12 +123,12 @@ type Right struct {
 	R    int
 }
 
-// conflict has one name three times: the first wins, whatever Go's rules say.
-type conflict struct {
-	Left
-	Right
+// outer has names that hide those of embedded structs.
+type outer struct {
 	Name  string `dynamo:"name"`
 	Other string `dynamo:"L"`
+	Left
+	*Right
 }
 
 type customs struct {
@@ -198,11 +198,10 @@ type asymmetric struct {
 type values struct {
 	S *types.AttributeValueMemberS    `dynamo:"s,omitempty"`
 	M *types.AttributeValueMemberM    `dynamo:"m,omitempty"`
-	N types.AttributeValueMemberN     `dynamo:"n,omitempty"`
 	L []*types.AttributeValueMemberSS `dynamo:"l,omitempty"`
 }
 
 var named = []reflect.Type{
-	reflect.TypeFor[node](), reflect.TypeFor[embeds](), reflect.TypeFor[embedsPointer](), reflect.TypeFor[conflict](),
+	reflect.TypeFor[node](), reflect.TypeFor[embeds](), reflect.TypeFor[embedsPointer](), reflect.TypeFor[outer](),
 	reflect.TypeFor[customs](), reflect.TypeFor[collections](), reflect.TypeFor[asymmetric](), reflect.TypeFor[values](),
 }
