@@ -358,6 +358,22 @@ func TestDecode_KeyFieldsWithAttributesNeedNotBeReadableFromTheKey(t *testing.T)
 }
 
 // Other programs put the digits of a number into keys, without leading zeros: "e#7" beside the attribute 7.
+func TestDecode_AUintptrIsReadFromTheKeyLikeOtherIntegers(t *testing.T) {
+	type row struct {
+		ID uintptr `dynamo:"-"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		for _, pk := range []string{"ROW#{id:uint20}", "ROW#{id:raw}"} {
+			rows := define(t, newFixture(t, e).Table, entity.Spec[row]{Type: "Row", PK: pk, SK: "ROW"})
+			want, err := rows.Create(t.Context(), row{7})
+			require.NoError(t, err)
+			got, err := rows.Get(t.Context(), row{7})
+			require.NoError(t, err)
+			assert.Equal(t, want, got)
+		}
+	})
+}
+
 func TestKey_ContainsTheDigitsOfANumberAsOtherProgramsWriteThem(t *testing.T) {
 	type employee struct {
 		ID   int    `dynamo:"employeeid"`

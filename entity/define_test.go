@@ -340,6 +340,23 @@ type Right struct {
 	Note string `dynamo:"note"`
 }
 
+type (
+	ring      *ring
+	ringLeft  *ringRight
+	ringRight *ringLeft
+)
+
+func TestDefine_RefusesPointersToThemselvesInKeys(t *testing.T) {
+	s := schema("app")
+	const want = "contains itself without end"
+	_, err := entity.Define(offline(t, s), entity.Spec[struct {
+		ID ring `dynamo:"-"`
+	}]{Type: "Row", PK: "{id}", SK: "ROW"})
+	require.ErrorContains(t, err, want)
+	_, err = entity.Define(offline(t, s), entity.Spec[struct{ ID ringLeft }]{Type: "Row", PK: "ROW", SK: "{id}", TTL: "id"})
+	require.ErrorContains(t, err, want)
+}
+
 func TestDefine_RefusesFieldsThatOthersReplaceInDocumentsToo(t *testing.T) {
 	type line struct {
 		Left

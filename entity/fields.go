@@ -161,7 +161,7 @@ func (f *field) convert(v any) (reflect.Value, error) {
 }
 
 func sameClass(a, b reflect.Kind) bool {
-	numeric := func(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Float64 && k != reflect.Uintptr }
+	numeric := func(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Float64 }
 	return numeric(a) && numeric(b) || a == b && (a == reflect.String || a == reflect.Bool)
 }
 
@@ -292,9 +292,10 @@ func restorable(t reflect.Type) bool {
 	return !makesText(t) || reflect.PointerTo(t).Implements(textUnmarshalerType)
 }
 
-// pointee returns the type that t is or points to, through any number of pointers.
+// pointee returns the type that t is or points to, through any number of pointers. A type that points to itself has none: Define
+// refuses it in the end, and until then any of the pointers will do.
 func pointee(t reflect.Type) reflect.Type {
-	for t.Kind() == reflect.Pointer {
+	for hops := 0; t.Kind() == reflect.Pointer && hops < codec.MaxDepth; hops++ {
 		t = t.Elem()
 	}
 	return t
