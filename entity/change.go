@@ -49,7 +49,7 @@ func Add(name string, value any) Change { return Change{addVerb, name, value} }
 // Remove removes a field from the row.
 func Remove(name string) Change { return Change{removeVerb, name, nil} }
 
-// Append appends the elements of a slice to a list. A missing list counts as empty.
+// Append appends the elements of a slice to a list. A missing list counts as empty. An array cannot grow, so it is refused.
 func Append(name string, elements any) Change { return Change{appendVerb, name, elements} }
 
 // RemoveFrom removes elements from a set. Pass them as the field's type; elements that are not in the set are ignored.
@@ -160,7 +160,7 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 			return r, nil
 		}
 	case *types.AttributeValueMemberL:
-		if c.verb == appendVerb {
+		if c.verb == appendVerb && pointee(f.typ).Kind() != reflect.Array { // a longer list could not be read back
 			return r, nil
 		}
 	}

@@ -39,6 +39,8 @@ type Kinds struct {
 	Price  Cents          `dynamo:"price"`
 	Colour Colour         `dynamo:"colour"`
 	Null   *int           `dynamo:"null,null"`
+	Array  [2]int         `dynamo:"array"`
+	Fixed  *[2]string     `dynamo:"fixed"`
 	Nulls  []string       `dynamo:"nulls,set,null"`
 	Hidden string         `dynamo:"-"`
 }
@@ -154,6 +156,8 @@ func TestChange_RefusesWhatDoesNotFit(t *testing.T) {
 		"append one element":           kinds.UpdateOp(k, entity.Append("list", 1)),
 		"append others":                kinds.UpdateOp(k, entity.Append("list", []string{"x"})),
 		"append bytes":                 kinds.UpdateOp(k, entity.Append("bytes", []byte("x"))),
+		"append to an array":           kinds.UpdateOp(k, entity.Append("array", [2]int{3, 4})), // the row could not be read any more
+		"append to an array's pointer": kinds.UpdateOp(k, entity.Append("fixed", [2]string{"x"})),
 		"add to what can be NULL":      kinds.UpdateOp(k, entity.Add("null", 1)),
 		"add to a set or NULL":         kinds.UpdateOp(k, entity.Add("nulls", []string{"x"})),
 		"remove from a set or NULL":    kinds.UpdateOp(k, entity.RemoveFrom("nulls", []string{"x"})),
