@@ -62,8 +62,12 @@ func (c *compiler) set(t reflect.Type) (encodeFunc, error) {
 	default:
 		return nil, fmt.Errorf("unsupported type %s for a set", t)
 	}
+	reads := readsText
+	if from.isMap {
+		reads = readsName
+	}
 	switch k := elem.Kind(); {
-	case isText(elem) && !c.toAny && !(from.isMap && readsName(elem) || !from.isMap && readsText(elem)):
+	case isText(elem) && !c.toAny && !reads(elem):
 		return nil, fmt.Errorf("unsupported type %s, whose elements could not be read back", t)
 	case isText(elem):
 		return texts(from, keyText), nil
