@@ -140,10 +140,18 @@ func TestBatchWrite_WritesAllOrTellsWhatNot(t *testing.T) {
 		require.NoError(t, f.BatchWrite(t.Context(), []table.Op{a, b}))
 		assert.NotNil(t, f.get(t, "p", "a"))
 
+		gone := faulty.Reply(fmt.Sprintf(`{"UnprocessedItems":{%q:[{"DeleteRequest":{"Key":{"PartKey":{"S":"p"},"SortKey":{"S":"a"}}}}]}}`, f.Name()))
+		f.faults.Script(gone)
+		require.NoError(t, f.BatchWrite(t.Context(), []table.Op{table.Delete(key("p", "a")), b}))
+		assert.Nil(t, f.get(t, "p", "a"), "what was left is deleted")
+		f.faults.Script(gone, gone, gone, gone)
+		var undone *table.UnprocessedError
+		require.ErrorAs(t, f.BatchWrite(t.Context(), []table.Op{table.Delete(key("p", "a"))}), &undone)
+		assert.Equal(t, []table.Op{table.Delete(key("p", "a"))}, undone.Ops)
+
 		stuck := f.leftPuts("a", "b")
 		f.faults.Script(stuck, stuck, stuck, stuck, stuck)
 		err := f.BatchWrite(t.Context(), []table.Op{a.With(b)})
-		var undone *table.UnprocessedError
 		require.ErrorAs(t, err, &undone)
 		assert.ErrorIs(t, err, table.ErrThrottled)
 		require.Len(t, undone.Ops, 2)

@@ -28,7 +28,7 @@ func expression(c Cond, changes ...Change) (cond, update string, b builder) {
 func TestBuilder_WritesExpressions(t *testing.T) {
 	a, n := Attr("a"), Attr("n")
 	cond, update, b := expression(
-		And(Or(a.Equal(1), n.Less(a)), Not(a.Between(1, 2)), a.Field("f").At(3).Exists(), n.In(1, 2), Not(Not(a.HasPrefix("x")))),
+		And(Or(a.Equal(1), n.Less(a)), Not(a.Between(1, 2)), a.Field("f").At(3).Exists(), n.In(1, 2), Cond{}, Not(Not(a.HasPrefix("x")))),
 		n.Add(1), a.Set(n.OrElse(0).Plus(1)), Attr("x").Remove(), Attr("y").Remove(), Attr("s").RemoveFrom(&types.AttributeValueMemberSS{Value: []string{"z"}}), Attr("z").Set(2))
 	require.NoError(t, b.err)
 	assert.Equal(t, "(#0 = :0 OR #1 < #0) AND (NOT (#0 BETWEEN :1 AND :2)) AND attribute_exists(#0.#2[3])"+
@@ -121,7 +121,7 @@ func TestEncode_TakesGoValues(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.want, av)
 	}
-	for _, bad := range []any{nil, (*int)(nil), make(chan int), []byte(nil), (*types.AttributeValueMemberN)(nil), (*big.Int)(nil), (*big.Rat)(nil)} {
+	for _, bad := range []any{nil, (*int)(nil), make(chan int), []byte(nil), (*types.AttributeValueMemberN)(nil), (*big.Int)(nil), (*big.Rat)(nil), "\xff", named("\xff"), []string{"\xff"}} {
 		_, err := Encode(bad)
 		assert.ErrorIs(t, err, ErrInvalid, "%T", bad)
 	}

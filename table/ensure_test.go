@@ -87,6 +87,7 @@ func TestEnsure_CreatesOnceAndThenChangesNothing(t *testing.T) {
 		var differs *table.SchemaError
 		require.ErrorAs(t, err, &differs)
 		assert.Len(t, differs.Differences, 8)
+		assert.EqualError(t, err, "table: "+s.Name+" "+table.ErrSchema.Error()+": "+strings.Join(differs.Differences, "; "))
 		assert.Empty(t, changes(f), "looking changes nothing")
 
 		require.NoError(t, tbl.Ensure(t.Context()))

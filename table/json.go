@@ -268,17 +268,17 @@ func valueToJSON(av types.AttributeValue) (map[string]any, error) {
 	case *types.AttributeValueMemberN:
 		return map[string]any{"N": v.Value}, nil
 	case *types.AttributeValueMemberB:
-		return map[string]any{"B": noNil(v.Value)}, nil
+		return map[string]any{"B": v.Value}, nil
 	case *types.AttributeValueMemberBOOL:
 		return map[string]any{"BOOL": v.Value}, nil
 	case *types.AttributeValueMemberNULL:
 		return map[string]any{"NULL": v.Value}, nil
 	case *types.AttributeValueMemberSS:
-		return map[string]any{"SS": noNil(v.Value)}, nil
+		return map[string]any{"SS": v.Value}, nil
 	case *types.AttributeValueMemberNS:
-		return map[string]any{"NS": noNil(v.Value)}, nil
+		return map[string]any{"NS": v.Value}, nil
 	case *types.AttributeValueMemberBS:
-		return map[string]any{"BS": noNil(v.Value)}, nil
+		return map[string]any{"BS": v.Value}, nil
 	case *types.AttributeValueMemberL:
 		list := make([]any, len(v.Value))
 		for i, e := range v.Value {
@@ -293,14 +293,6 @@ func valueToJSON(av types.AttributeValue) (map[string]any, error) {
 		return map[string]any{"M": members}, err
 	}
 	return nil, fmt.Errorf("%w: a value of an unknown type", ErrInvalid)
-}
-
-// noNil replaces a nil list by an empty one, since encoding/json would write nil as null.
-func noNil[E any](list []E) []E {
-	if list == nil {
-		return []E{}
-	}
-	return list
 }
 
 // plainJSON encodes v as JSON. It keeps the characters that encoding/json escapes for HTML by default.

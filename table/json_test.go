@@ -57,9 +57,11 @@ func TestItemFromJSON_RefusesWhatIsNoItem(t *testing.T) {
 		"type twice": `{"a":{"S":"` + canary + `","S":"y"}}`, "field twice": `{"a":{"M":{"` + canary + `":{"S":"x"},"` + canary + `":{"S":"y"}}}}`,
 		"no name": `{"":{"S":"` + canary + `"}}`, "no name inside": `{"a":{"M":{"":{"S":"` + canary + `"}}}}`, "long name": `{"` + strings.Repeat("n", 65536) + `":{"S":"x"}}`,
 		"long name inside": `{"a":{"M":{"` + strings.Repeat("n", 65536) + `":{"S":"x"}}}}`, "too large": `{"b":{"S":"` + strings.Repeat("x", 400<<10) + `"}}`,
-		"bad UTF-8": "{\"a\":{\"S\":\"\xff\"}}",
-		"deep":      `{"a":` + strings.Repeat(`{"L":[`, 40) + `{"S":"x"}` + strings.Repeat(`]}`, 40) + `}`,
-		"very deep": `{"a":` + strings.Repeat(`{"L":[`, 100_000),
+		"cut off between": `{"a":{"S":"` + canary + `"}`, "a name that is none": `{1:{"S":"` + canary + `"}}`, "comma behind": `{"a":{"S":"` + canary + `"},}`,
+		"bad escape": `{"a":{"S":"\u00g0"}}`,
+		"bad UTF-8":  "{\"a\":{\"S\":\"\xff\"}}",
+		"deep":       `{"a":` + strings.Repeat(`{"L":[`, 40) + `{"S":"x"}` + strings.Repeat(`]}`, 40) + `}`,
+		"very deep":  `{"a":` + strings.Repeat(`{"L":[`, 100_000),
 	} {
 		item, err := table.ItemFromJSON([]byte(text))
 		require.ErrorIs(t, err, table.ErrInvalid, name)
@@ -144,6 +146,10 @@ func asJSON(av types.AttributeValue) map[string]any {
 		return map[string]any{"NULL": av.Value}
 	case *types.AttributeValueMemberSS:
 		return map[string]any{"SS": av.Value}
+	case *types.AttributeValueMemberNS:
+		return map[string]any{"NS": av.Value}
+	case *types.AttributeValueMemberBS:
+		return map[string]any{"BS": av.Value}
 	case *types.AttributeValueMemberL:
 		list := make([]any, len(av.Value))
 		for i := range av.Value {
@@ -169,6 +175,8 @@ func TestItemFromJSON_ReadsWhatIsWritten(t *testing.T) {
 		rapid.Map(rapid.Bool(), func(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }),
 		rapid.Just[types.AttributeValue](&types.AttributeValueMemberNULL{Value: true}),
 		rapid.Map(rapid.SliceOfNDistinct(rapid.String(), 1, 5, rapid.ID), func(s []string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: s} }),
+		rapid.Map(rapid.SliceOfNDistinct(rapid.StringMatching(`-?[1-9][0-9]{0,9}`), 1, 5, rapid.ID), func(s []string) types.AttributeValue { return &types.AttributeValueMemberNS{Value: s} }),
+		rapid.Map(rapid.SliceOfNDistinct(rapid.SliceOfN(rapid.Byte(), 0, 9), 1, 5, func(b []byte) string { return string(b) }), func(s [][]byte) types.AttributeValue { return &types.AttributeValueMemberBS{Value: s} }),
 	)
 	value := rapid.OneOf(scalar,
 		rapid.Map(rapid.SliceOf(scalar), func(l []types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: l} }),

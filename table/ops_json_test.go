@@ -30,7 +30,7 @@ func TestOpsFromJSON_AreAppliedAsTheyStand(t *testing.T) {
 			{"Put": {"TableName": "TABLE", "Item": {"PK": {"S": "p"}, "SK": {"S": "put"}, "n": {"N": "1"}}, "ConditionExpression": "attribute_not_exists(PK)"}},
 			{"Update": {"Key": {"PK": {"S": "p"}, "SK": {"S": "updated"}}, "UpdateExpression": "SET #n.#m = :m REMOVE #gone ADD hits :one", "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
 				"ExpressionAttributeNames": {"#n": "list", "#m": "size", "#gone": "gone"}, "ExpressionAttributeValues": {":m": {"S": "x"}, ":one": {"N": "1"}}}},
-			{"Delete": {"TableName": "TABLE", "Key": {"PK": {"S": "p"}, "SK": {"S": "gone"}}}},
+			{"Delete": {"TableName": "TABLE", "Key": {"PK": {"S": "p"}, "SK": {"S": "gone"}}, "Item": null, "ConditionExpression": null, "ExpressionAttributeNames": null}},
 			{"ConditionCheck": {"TableName": "TABLE", "Key": {"PK": {"S": "p"}, "SK": {"S": "seen"}}, "ConditionExpression": "#s = :open OR #s = :new",
 				"ExpressionAttributeNames": {"#s": "state"}, "ExpressionAttributeValues": {":open": {"S": "open"}, ":new": {"S": "new"}}}}]`
 		require.NoError(t, tbl.Write(ctx, table.Update(keys.NewKey("p", "updated"), table.Attr("list").Set(map[string]string{"a": "b"}), table.Attr("gone").Set(1))))

@@ -91,7 +91,7 @@ func TestPrepared_RefusesWhatCannotBeSent(t *testing.T) {
 	tbl, ctx := openPrepared(t), t.Context()
 	key := keys.NewKey("a", "b")
 	for name, op := range map[string]table.Op{
-		"nothing": {}, "put": table.Put(nil), "delete": table.Delete(key), "companions": table.Update(key, table.Attr("n").Set(1)).With(table.Delete(key)),
+		"nothing": {}, "error": table.Invalid(table.ErrInvalid), "update with an error": table.Update(key, table.Attr("n").Set(1)).In(nil), "put": table.Put(nil), "delete": table.Delete(key), "companions": table.Update(key, table.Attr("n").Set(1)).With(table.Delete(key)),
 		"negative": table.Update(key, table.Attr("n").Set(param(-1))), "misplaced": table.Update(key, table.Attr("n").Set(table.Attr("m").Size())),
 	} {
 		_, err := tbl.Inside(inside.Key{}).Prepare(op)

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,6 +33,8 @@ func TestRange_BecomesAKeyCondition(t *testing.T) {
 		{"upper end too long", keys.Range{Lo: "a", Hi: "b" + long + "é"}, "#0 BETWEEN :0 AND :1", "b" + long[:len(long)-1] + "\x01", nil},
 		{"both ends too long", keys.Range{Lo: long + "é", Hi: long + "ü"}, "", "", errEmptyRange},
 		{"above everything", keys.Range{Lo: string(make([]byte, keys.MaxSK)) + "\x00"}, "#0 >= :0", "", nil},
+		{"from above every key", keys.Range{Lo: strings.Repeat("\U0010ffff", keys.MaxSK/4+1)}, "", "", errEmptyRange},
+		{"until above every key", keys.Range{Hi: strings.Repeat("\U0010ffff", keys.MaxSK/4+1)}, "", "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cond, drop, err := rangeCond(c.r, "sk")

@@ -52,7 +52,7 @@ func (t *Table) Replicated(ctx context.Context) (bool, error) {
 }
 
 func (t *Table) askReplicated(ctx context.Context) (bool, error) {
-	description, err := t.describeTable(ctx)
+	description, err := t.describeExisting(ctx)
 	t.mu.Lock()
 	if ctx.Err() == nil { // otherwise err concerns only this caller, and those who wait ask again
 		t.asking.err = err
@@ -60,13 +60,16 @@ func (t *Table) askReplicated(ctx context.Context) (bool, error) {
 	close(t.asking.done)
 	t.asking = nil
 	t.mu.Unlock()
-	switch {
-	case err != nil:
-		return false, err
-	case description == nil:
-		return false, t.missing()
+	return err == nil && isReplicated(description), err
+}
+
+// describeExisting is describeTable for a table that has to exist.
+func (t *Table) describeExisting(ctx context.Context) (*types.TableDescription, error) {
+	description, err := t.describeTable(ctx)
+	if err == nil && description == nil {
+		err = t.missing()
 	}
-	return isReplicated(description), nil
+	return description, err
 }
 
 // missing returns the error of a table that does not exist.
@@ -97,12 +100,9 @@ type Estimate struct {
 //
 // Cost: one DescribeTable.
 func (t *Table) Estimate(ctx context.Context) (Estimate, error) {
-	description, err := t.describeTable(ctx)
-	switch {
-	case err != nil:
+	description, err := t.describeExisting(ctx)
+	if err != nil {
 		return Estimate{}, err
-	case description == nil:
-		return Estimate{}, t.missing()
 	}
 	return Estimate{Items: aws.ToInt64(description.ItemCount), Bytes: aws.ToInt64(description.TableSizeBytes)}, nil
 }

@@ -260,6 +260,8 @@ func TestRetryable_TellsWhatMayBeRepeated(t *testing.T) {
 		{"condition", &types.ConditionalCheckFailedException{}, false},
 		{"no table", &types.ResourceNotFoundException{}, false},
 		{"cancelled context", context.Canceled, false},
+		{"unprocessed", &UnprocessedError{Err: ErrThrottled}, true},
+		{"unprocessed and cancelled", &UnprocessedError{Err: context.Canceled}, false},
 		{"unknown", errors.New("unknown"), false},
 	} {
 		assert.Equal(t, c.want, Retryable(c.err), c.name)

@@ -51,6 +51,7 @@ func TestTimeout_AHungRequestIsNotTheCallersContext(t *testing.T) {
 		err := tbl.Write(t.Context(), table.Update(key("p", "1"), table.Attr("n").Set(1)))
 		require.ErrorIs(t, err, table.ErrUnreachable)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, "no answer within 1s")
 		assert.True(t, table.RequestMayBeApplied(err))
 	})
 }
@@ -78,10 +79,21 @@ func TestTimeout_OfCredentialsIsNotOfTheEndpoint(t *testing.T) {
 		require.ErrorIs(t, err, table.ErrCredentials)
 		assert.NotErrorIs(t, err, table.ErrUnreachable)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, "no credentials within 5s")
 		assert.False(t, table.RequestMayBeApplied(err))
 		assert.False(t, table.MayBeApplied(err))
 		assert.Zero(t, usage.Totals(), "nothing was sent, nothing repeated")
 		time.Sleep(time.Minute) // until the provider has ended
+	})
+	synctest.Test(t, func(t *testing.T) {
+		tbl := open(t, counting{t}, slowly(time.Minute, nil))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		err := tbl.Write(ctx, table.Delete(key("p", "s")))
+		require.ErrorIs(t, err, context.Canceled)
+		assert.NotErrorIs(t, err, table.ErrCredentials, "they may have come")
+		assert.False(t, table.MayBeApplied(err))
+		time.Sleep(time.Minute)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		tbl := open(t, tabletest.New(t).HTTPClient(), slowly(7*time.Second, nil))

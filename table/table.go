@@ -227,10 +227,7 @@ func serverTimeOf(err error) time.Time {
 	if response.Response.Header.Get("X-Amzn-Requestid") == "" {
 		return time.Time{}
 	}
-	at, err := http.ParseTime(response.Response.Header.Get("Date"))
-	if err != nil {
-		return time.Time{}
-	}
+	at, _ := http.ParseTime(response.Response.Header.Get("Date")) // zero if it is none
 	return at
 }
 

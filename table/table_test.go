@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 func TestOpen_RefusesANilClient(t *testing.T) {
@@ -19,6 +20,11 @@ func TestOpen_RefusesANilClient(t *testing.T) {
 		require.ErrorIs(t, err, table.ErrInvalid, name)
 		assert.EqualError(t, err, "table: open: invalid request: nil client", name)
 	}
+}
+
+func TestOpen_RefusesANilOption(t *testing.T) {
+	_, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"}, nil)
+	require.ErrorIs(t, err, table.ErrInvalid)
 }
 
 func TestTable_RefusesANilContextBeforeAnythingIsSent(t *testing.T) {

@@ -103,24 +103,17 @@ func (s Schema) Workbench(facets ...Facet) ([]byte, error) {
 		m.ProvisionedCapacitySettings = &workbenchCapacity{*c}
 	}
 	kinds := map[string]string{s.Keys.PK: string(String), s.Keys.SK: string(String)}
-	attribute := func(name, kind string) error {
-		switch have, ok := kinds[name]; {
-		case !ok:
+	attribute := func(name, kind string) { // adds it unless it is known
+		if _, known := kinds[name]; !known {
 			kinds[name] = kind
 			m.NonKeyAttributes = append(m.NonKeyAttributes, attributeDefinition{name, AttributeType(kind)})
-		case have != kind:
-			return fmt.Errorf("table: workbench: %w: attribute %q is of type %s and of type %s", ErrInvalid, name, have, kind)
 		}
-		return nil
 	}
 	var local []string
 	for _, x := range s.Indexes {
 		for _, k := range []attributeDefinition{{x.PK, x.PKType}, {x.SK, x.SKType}} {
-			if k.AttributeName == "" {
-				continue
-			}
-			if err := attribute(k.AttributeName, string(k.AttributeType)); err != nil {
-				return nil, err
+			if k.AttributeName != "" {
+				attribute(k.AttributeName, string(k.AttributeType)) // Validate has refused an attribute of two types
 			}
 		}
 		if x.Local {
@@ -142,8 +135,9 @@ func (s Schema) Workbench(facets ...Facet) ([]byte, error) {
 			NonKeyAttributes: []string{}, TableData: []struct{}{},
 		}
 		for _, a := range f.Attributes {
-			if err := attribute(a.Name, a.Type); err != nil {
-				return nil, err
+			attribute(a.Name, a.Type)
+			if have := kinds[a.Name]; have != a.Type {
+				return nil, fmt.Errorf("table: workbench: %w: attribute %q is of type %s and of type %s", ErrInvalid, a.Name, have, a.Type)
 			}
 			w.NonKeyAttributes = append(w.NonKeyAttributes, a.Name)
 		}
@@ -151,11 +145,7 @@ func (s Schema) Workbench(facets ...Facet) ([]byte, error) {
 	}
 	for _, x := range s.Indexes {
 		for _, name := range x.Include {
-			if _, known := kinds[name]; !known { // it is in no facet, so its type is unknown; String is a guess
-				if err := attribute(name, string(String)); err != nil {
-					return nil, err
-				}
-			}
+			attribute(name, string(String)) // in no facet its type is unknown; String is a guess
 		}
 	}
 	slices.SortFunc(m.NonKeyAttributes, func(a, b attributeDefinition) int { return strings.Compare(a.AttributeName, b.AttributeName) })

@@ -137,7 +137,7 @@ func TestExplain_FallsBackOnEarlierOnes(t *testing.T) {
 		later := op.Explain(func(table.Item) error { return nil })
 		assert.ErrorIs(t, f.Write(t.Context(), later), errTaken)
 		other := errors.New("other")
-		last := op.Explain(func(table.Item) error { return other })
+		last := op.Explain(func(table.Item) error { return other }).Explain(nil)
 		err := f.Write(t.Context(), last)
 		assert.ErrorIs(t, err, other)
 		assert.NotErrorIs(t, err, errTaken)
@@ -220,6 +220,8 @@ func TestWrite_RefusesBadOperationsBeforeAnythingIsSent(t *testing.T) {
 		set := table.Attr("v").Set(1)
 		n := table.Attr("n")
 		long := strings.Repeat("x", 1025)
+		other, err := table.Open(e.Client(), table.Schema{Name: "other"})
+		require.NoError(t, err)
 		for _, c := range []struct {
 			name string
 			ops  []table.Op
@@ -238,6 +240,7 @@ func TestWrite_RefusesBadOperationsBeforeAnythingIsSent(t *testing.T) {
 			{"number as key", []table.Op{table.Put(table.Item{"PartKey": str("p"), "SortKey": num("1")})}, `"SortKey" is not a string`},
 			{"nil item", []table.Op{table.Put(nil)}, `without the key attribute "PartKey"`},
 			{"empty key", []table.Op{table.Delete(key("p", ""))}, "SK"},
+			{"item with an empty key", []table.Op{table.Put(table.Item{"PartKey": str("p"), "SortKey": str("")})}, "SK"},
 			{"long key", []table.Op{table.Delete(key("p", long))}, "too long"},
 			{"invalid UTF-8", []table.Op{table.Delete(key("p\xff", "s"))}, "UTF-8"},
 			{"key with an error", []table.Op{table.Delete(keys.InvalidKey(errTaken))}, "taken"},
@@ -245,6 +248,9 @@ func TestWrite_RefusesBadOperationsBeforeAnythingIsSent(t *testing.T) {
 			{"invalid companion", []table.Op{put, table.Delete(key("p", "x")).With(table.Invalid(table.ErrInvalid))}, "operation 1"},
 			{"empty name", []table.Op{put.If(table.Attr("").Exists())}, "empty attribute name"},
 			{"empty field", []table.Op{put.If(table.Attr("m").Field("").Exists())}, "empty attribute name"},
+			{"name not UTF-8", []table.Op{put.If(table.Attr("m").Field("\xff").Exists())}, "not valid UTF-8"},
+			{"another table", []table.Op{put.In(other)}, "operation 0: invalid request: an operation on table other"},
+			{"companion on another table", []table.Op{put.With(table.Delete(key("p", "x")).In(other))}, "an operation on table other"},
 			{"negative index", []table.Op{put.If(table.Attr("l").At(-1).Exists())}, "negative index"},
 			{"In without values", []table.Op{put.If(n.In())}, "1 to 100"},
 			{"In with too many", []table.Op{put.If(n.In(make([]any, 101)...))}, "1 to 100"},
@@ -312,6 +318,7 @@ func TestApply_ReturnsWhatIsAsked(t *testing.T) {
 			"unknown":         {set, "SOME_OF_IT"},
 			"empty":           {set, ""},
 			"check":           {table.Check(key("p", "s"), table.Attr("v").Exists()), table.ReturnNone},
+			"nothing":         {table.Op{}, table.ReturnOld},
 			"transaction":     {set.With(table.Delete(key("p", "t"))), table.ReturnNone},
 		} {
 			_, err := f.Apply(t.Context(), call.op, call.r)
