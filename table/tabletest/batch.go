@@ -276,7 +276,7 @@ func batchWriteItem(c *call) ([]byte, error) {
 
 // readBatchWrite reads all requests and then looks up the tables.
 func (c *call) readBatchWrite(members []jsontree.Member) ([]batchWrite, error) {
-	total, size := 0, 0
+	total := 0
 	var out []batchWrite
 	for i := range members {
 		items := members[i].Value.Items
@@ -284,9 +284,6 @@ func (c *call) readBatchWrite(members []jsontree.Member) ([]batchWrite, error) {
 			w, err := readBatchRequest(&items[j])
 			if err != nil {
 				return nil, err
-			}
-			if p, ok := w.change.(putting); ok {
-				size += p.item.Size()
 			}
 			out = append(out, batchWrite{w: w, name: members[i].Name, node: &items[j]})
 		}
@@ -311,9 +308,6 @@ func (c *call) readBatchWrite(members []jsontree.Member) ([]batchWrite, error) {
 			return nil, errDuplicateKeys()
 		}
 		seen[placed{b.w.t, b.w.place}] = true
-	}
-	if size > maxBatchBytes {
-		return nil, invalid("Item collection size in the request exceeds 16 MB")
 	}
 	return out, nil
 }

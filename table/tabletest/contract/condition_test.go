@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -76,6 +77,8 @@ func TestCondition_DecidesWhetherAWriteIsMade(t *testing.T) {
 		{"size of a set", "size(bs) = :v", d{"v": 2}, nil, true},
 		{"size of a map", "size(m) = :v", d{"v": 3}, nil, true},
 		{"size of a number is no size", "size(n) >= :v", d{"v": 0}, nil, false},
+		{"operands in parentheses", "(n) BETWEEN (m.k) AND (l[1])", nil, nil, true},
+		{"a condition among others in parentheses", "(s = :v AND n = :v OR n = :n)", d{"v": "hello", "n": 5}, nil, true},
 		{"size may be compared from the right", ":v < size(b)", d{"v": 2}, nil, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -145,6 +148,22 @@ func TestCondition_RefusesBadExpressions(t *testing.T) {
 		{"same operands", "s = s", nil, nil, "The first operand must be distinct from the remaining operands"},
 		{"bounds out of order", "n BETWEEN :a AND :b", d{"a": 2, "b": 1}, nil, "The BETWEEN operator requires upper bound to be greater than or equal to lower bound"},
 		{"bounds of two types", "n BETWEEN :a AND :b", d{"a": 1, "b": "x"}, nil, "The BETWEEN operator requires same data type for lower and upper bounds"},
+		{"type that is a path", "attribute_type(s, n)", nil, nil, "Incorrect operand type for operator or function; operator or function: attribute_type, operand type: {"},
+		{"type of itself", "attribute_type(s, s)", nil, nil, "The first operand must be distinct from the remaining operands for this operator or function; operator: attribute_type"},
+		{"type that is a number", "attribute_type(s, :v)", d{"v": 1}, nil, "Incorrect operand type for operator or function; operator or function: attribute_type, operand type: N"},
+		{"path too deep", "attribute_exists(a" + strings.Repeat(".a", 32) + ")", nil, nil, "The document path has too many nesting levels; nesting levels: 33"},
+		{"in with too many", "s IN (:v" + strings.Repeat(",:v", 100) + ")", d{"v": "x"}, nil, "The IN operator is provided with too many operands; number of operands: 101"},
+		{"nothing after or", "s = :v OR", d{"v": 1}, nil, `Syntax error; token: "<EOF>", near: "OR"`},
+		{"nothing after and", "s = :v AND", d{"v": 1}, nil, `Syntax error; token: "<EOF>", near: "AND"`},
+		{"nothing to negate", "NOT", nil, nil, `Syntax error; token: "<EOF>", near: "NOT"`},
+		{"nothing after and in parentheses", "(s = :v AND )", d{"v": 1}, nil, `Syntax error; token: ")", near: "AND )"`},
+		{"nothing after or in parentheses", "(s = :v OR )", d{"v": 1}, nil, `Syntax error; token: ")", near: "OR )"`},
+		{"open parenthesis", "(s = :v", d{"v": 1}, nil, `Syntax error; token: "<EOF>", near: ":v"`},
+		{"open parenthesis of an operand", "s = (:v", d{"v": 1}, nil, `Syntax error; token: "<EOF>", near: ":v"`},
+		{"nothing in an operand's parentheses", "s = ()", nil, nil, `Syntax error; token: ")", near: "()"`},
+		{"between without and", "s BETWEEN :v OR :v", d{"v": 1}, nil, `Syntax error; token: "OR", near: ":v OR :v"`},
+		{"between with one bound", "s BETWEEN :v AND", d{"v": 1}, nil, `Syntax error; token: "<EOF>", near: "AND"`},
+		{"in without parentheses", "s IN :v", d{"v": 1}, nil, `Syntax error; token: ":v", near: "IN :v"`},
 		{"redundant parentheses", "((s = :v))", d{"v": 1}, nil, "The expression has redundant parentheses"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

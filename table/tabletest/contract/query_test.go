@@ -45,6 +45,10 @@ func TestQuery_ReadsWhatTheKeyConditionSelects(t *testing.T) {
 		{"at least", "sk >= :v AND pk = :p", d{"p": "p", "v": "a2"}, []string{"a2", "b", "é"}},
 		{"between", "pk = :p AND sk BETWEEN :v AND :w", d{"p": "p", "v": "a", "w": "b"}, []string{"a1", "a2", "b"}},
 		{"prefix", "pk = :p AND begins_with(sk, :v)", d{"p": "p", "v": "a"}, []string{"a1", "a2"}},
+		{"less, exchanged", ":p = pk AND :v > sk", d{"p": "p", "v": "a2"}, []string{"B", "a1"}},
+		{"at most, exchanged", "pk = :p AND (:v) >= sk", d{"p": "p", "v": "a2"}, []string{"B", "a1", "a2"}},
+		{"greater, exchanged", "pk = :p AND :v < sk", d{"p": "p", "v": "a2"}, []string{"b", "é"}},
+		{"at least, exchanged", "pk = :p AND :v <= sk", d{"p": "p", "v": "a2"}, []string{"a2", "b", "é"}},
 		{"nothing there", "pk = :p", d{"p": "q"}, []string{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -455,6 +459,11 @@ func TestQuery_RefusesBadRequests(t *testing.T) {
 		{"without the partition key", dynamodb.QueryInput{KeyConditionExpression: ptr("sk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Query condition missed key schema element"},
 		{"or", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p OR pk = :q"), ExpressionAttributeValues: values(d{"p": "p", "q": "q"})}, "Invalid operator used in KeyConditionExpression: OR"},
 		{"not equal", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND sk <> :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Invalid operator used in KeyConditionExpression: <>"},
+		{"another function", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND contains(sk, :p)"), ExpressionAttributeValues: values(d{"p": "p"})}, "Invalid operator used in KeyConditionExpression: contains"},
+		{"no attribute", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND :q = :p"), ExpressionAttributeValues: values(d{"p": "p", "q": "q"})}, "Invalid condition in KeyConditionExpression: No key attribute specified"},
+		{"two attributes", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND sk > pk"), ExpressionAttributeValues: values(d{"p": "p"})}, "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition"},
+		{"key as bound", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND :p BETWEEN sk AND :q"), ExpressionAttributeValues: values(d{"p": "p", "q": "q"})}, "Invalid condition in KeyConditionExpression: BETWEEN operator must have the key attribute as its first operand"},
+		{"key as prefix", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND begins_with(:p, sk)"), ExpressionAttributeValues: values(d{"p": "p"})}, "Invalid condition in KeyConditionExpression: begins_with operator must have the key attribute as its first operand"},
 		{"another attribute", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND x = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Query condition missed key schema element"},
 		{"key of wrong type", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(d{"p": 1})}, "Condition parameter type does not match schema type"},
 		{"filter on a key", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), FilterExpression: ptr("sk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Filter Expression can only contain non-primary key attributes: Primary key attribute: sk"},

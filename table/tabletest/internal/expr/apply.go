@@ -74,12 +74,12 @@ func (u *Update) Apply(item attr.Item) (attr.Item, error) {
 			removes = append(removes, change{path: a.target.path})
 		}
 	}
-	return commit(item, puts, removes)
+	return commit(item, puts, removes), nil
 }
 
 // commit writes all new values, and removes afterwards. Elements of a list are set in ascending order of their indexes, so that
 // elements beyond its end are appended in this order. Elements are removed in descending order, so that the other indexes stay valid.
-func commit(item attr.Item, puts, removes []change) (attr.Item, error) {
+func commit(item attr.Item, puts, removes []change) attr.Item {
 	byIndex := func(list []change, descending bool) {
 		sort.SliceStable(list, func(i, j int) bool {
 			c := slices.CompareFunc(list[i].path, list[j].path, func(a, b Elem) int { return a.Index - b.Index })
@@ -89,56 +89,29 @@ func commit(item attr.Item, puts, removes []change) (attr.Item, error) {
 	byIndex(puts, false)
 	byIndex(removes, true)
 	out := item.Clone()
-	for _, list := range [][]change{puts, removes} {
-		for _, c := range list {
-			if err := write(out, c); err != nil {
-				return nil, err
-			}
+	for _, c := range slices.Concat(puts, removes) {
+		name := c.path[0].Name
+		switch value := c.value; {
+		case len(c.path) > 1:
+			out[name] = replace(out[name], c.path[1:], value)
+		case value == nil:
+			delete(out, name)
+		default:
+			out[name] = value
 		}
 	}
-	return out, nil
+	return out
 }
 
-func write(item attr.Item, c change) error {
-	name := c.path[0].Name
-	if len(c.path) == 1 {
-		if c.value == nil {
-			delete(item, name)
-		} else {
-			item[name] = c.value
-		}
-		return nil
-	}
-	root, ok := item[name]
-	if !ok {
-		return errPath
-	}
-	changed, err := replace(root, c.path[1:], c.value)
-	if err != nil {
-		return err
-	}
-	item[name] = changed
-	return nil
-}
-
-// replace returns a copy of v with a new value at the path rest. A nil value removes what is there.
-func replace(v *attr.Value, rest Path, value *attr.Value) (*attr.Value, error) {
+// replace returns a copy of v with a new value at the path rest. A nil value removes what is there. All that the path leads through is there:
+// checkParent has looked, and other changes have not removed it, since paths that overlap are refused.
+func replace(v *attr.Value, rest Path, value *attr.Value) *attr.Value {
 	e := rest[0]
 	if e.Index < 0 {
 		return replaceMember(v, rest, value)
 	}
-	if v.Kind != attr.L {
-		return nil, errPath
-	}
 	if len(rest) > 1 {
-		if e.Index >= len(v.List) {
-			return nil, errPath
-		}
-		inner, err := replace(v.List[e.Index], rest[1:], value)
-		if err != nil {
-			return nil, err
-		}
-		value = inner
+		value = replace(v.List[e.Index], rest[1:], value)
 	}
 	list := slices.Clone(v.List)
 	switch {
@@ -150,24 +123,13 @@ func replace(v *attr.Value, rest Path, value *attr.Value) (*attr.Value, error) {
 	default:
 		list = append(list, value)
 	}
-	return attr.Sequence(list), nil
+	return attr.Sequence(list)
 }
 
-func replaceMember(v *attr.Value, rest Path, value *attr.Value) (*attr.Value, error) {
-	if v.Kind != attr.M {
-		return nil, errPath
-	}
+func replaceMember(v *attr.Value, rest Path, value *attr.Value) *attr.Value {
 	name := rest[0].Name
 	if len(rest) > 1 {
-		old, ok := v.Map[name]
-		if !ok {
-			return nil, errPath
-		}
-		inner, err := replace(old, rest[1:], value)
-		if err != nil {
-			return nil, err
-		}
-		value = inner
+		value = replace(v.Map[name], rest[1:], value)
 	}
 	m := v.Map.Clone()
 	if value == nil {
@@ -175,7 +137,7 @@ func replaceMember(v *attr.Value, rest Path, value *attr.Value) (*attr.Value, er
 	} else {
 		m[name] = value
 	}
-	return attr.Document(m), nil
+	return attr.Document(m)
 }
 
 // checkParent refuses a path unless the value around its last step exists, and is a map for a name or a list for an index.

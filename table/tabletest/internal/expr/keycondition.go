@@ -86,8 +86,6 @@ func keyTerms(n *node, terms *[]KeyTerm) error {
 	switch {
 	case at < 0:
 		return attr.InvalidError("Invalid condition in KeyConditionExpression: No key attribute specified")
-	case at > 0 && (o == KeyBetween || o == KeyBeginsWith):
-		return attr.Invalidf("Invalid condition in KeyConditionExpression: %s operator must have the key attribute as its first operand", name)
 	case at > 0:
 		term.Op = o.mirrored()
 	}

@@ -72,9 +72,6 @@ func (p *Projection) Roots() []string {
 
 // Apply returns the parts of the item at the paths. The selected elements of a list become adjacent.
 func (p *Projection) Apply(item attr.Item) attr.Item {
-	if item == nil {
-		return nil
-	}
 	out := attr.Item{}
 	for name, sub := range p.root.names {
 		if v, ok := item[name]; ok {
