@@ -231,6 +231,64 @@ func TestTransactionConflict_NamesTheItemsOfATransaction(t *testing.T) {
 	require.Len(t, canceled.CancellationReasons, 2)
 	assert.Equal(t, "None", *canceled.CancellationReasons[0].Code)
 	assert.Equal(t, "TransactionConflict", *canceled.CancellationReasons[1].Code)
+
+	_, err = c.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{
+		{Get: &types.Get{TableName: aws.String("app"), Key: key("a", "n")}},
+		{Get: &types.Get{TableName: aws.String("app"), Key: key("b", "n")}},
+	}}, oneAttempt)
+	canceled = nil
+	require.ErrorAs(t, err, &canceled)
+	require.Len(t, canceled.CancellationReasons, 2)
+	assert.Equal(t, "None", *canceled.CancellationReasons[0].Code)
+	assert.Equal(t, "TransactionConflict", *canceled.CancellationReasons[1].Code)
+}
+
+func TestFault_KeysOfEveryTypeAreCompared(t *testing.T) {
+	e := tabletest.New(t)
+	c := e.Client()
+	for _, kind := range []types.ScalarAttributeType{"N", "B"} {
+		_, err := c.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName: aws.String("of-" + string(kind)), BillingMode: types.BillingModePayPerRequest,
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: kind}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+		})
+		require.NoError(t, err)
+	}
+	put := func(table string, pk types.AttributeValue) error {
+		_, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item{"pk": pk}}, oneAttempt)
+		return err
+	}
+	one, bin := &types.AttributeValueMemberN{Value: "1.0"}, &types.AttributeValueMemberB{Value: []byte{1}}
+	e.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: item{"pk": n(1)}}, tabletest.Fault{Kind: tabletest.Throttle, Table: "of-B", Key: item{"pk": bin}},
+		tabletest.Fault{Kind: tabletest.InternalError, Table: "of-N", Key: item{"pk": bin}}, tabletest.Fault{Kind: tabletest.InternalError, Key: item{"pk": &types.AttributeValueMemberN{Value: "none"}}})
+	require.True(t, is[*types.ProvisionedThroughputExceededException](put("of-N", one)))
+	require.True(t, is[*types.ProvisionedThroughputExceededException](put("of-B", bin)))
+	require.NoError(t, put("of-N", n(2)))
+	require.NoError(t, put("of-B", &types.AttributeValueMemberB{Value: []byte{2}}))
+	log := e.Requests()
+	assert.Equal(t, n(1), log[2].Keys[0].Attrs["pk"])
+	assert.Equal(t, bin, log[3].Keys[0].Attrs["pk"])
+
+	e.ClearFaults()
+	e.Inject(tabletest.Fault{Kind: tabletest.TransactionConflict, Table: "of-N"})
+	_, err := c.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+		{Put: &types.Put{TableName: aws.String("of-B"), Item: item{"pk": bin}}}, {Put: &types.Put{TableName: aws.String("of-N"), Item: item{"pk": one}}},
+	}}, oneAttempt)
+	var canceled *types.TransactionCanceledException
+	require.ErrorAs(t, err, &canceled)
+	assert.Equal(t, "None", *canceled.CancellationReasons[0].Code, "an item of another table")
+	assert.Equal(t, "TransactionConflict", *canceled.CancellationReasons[1].Code)
+}
+
+// The requests after which a late one arrives are those of the client, whatever the log counts.
+func TestDropRequest_ArrivesAfterItsCallsWhenTheLogIsEmptied(t *testing.T) {
+	e, c := setup(t)
+	e.Inject(tabletest.Fault{Kind: tabletest.DropRequest, AfterCalls: 3, Times: 1})
+	require.Error(t, add(t.Context(), c, "a", oneAttempt))
+	assert.Equal(t, "absent", count(t, c, "a", true))
+	e.ResetRequests()
+	assert.Equal(t, "absent", count(t, c, "a", true))
+	assert.Equal(t, "1", count(t, c, "a", true))
 }
 
 func TestDelay_AHeldTransactionConflictsWithOthers(t *testing.T) {
@@ -267,6 +325,23 @@ func TestStaleRead_MissesTheLatestWrites(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, out.Items, 1)
 	assert.Equal(t, n(1), out.Items[0]["n"])
+
+	_, err = c.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("app"), Key: key("a", "n")})
+	require.NoError(t, err)
+	require.NoError(t, add(t.Context(), c, "b"))
+	scan, err := c.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("app")})
+	require.NoError(t, err)
+	require.Len(t, scan.Items, 1)
+	assert.Equal(t, s("a"), scan.Items[0]["pk"], "what was deleted is there, and what was made is not")
+}
+
+func TestStaleRead_MissesNoMoreThanTheLimit(t *testing.T) {
+	e, c := setup(t)
+	for range 2050 {
+		require.NoError(t, add(t.Context(), c, "a"))
+	}
+	e.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 5000})
+	assert.Equal(t, "1026", count(t, c, "a", false))
 }
 
 func TestStaleRead_IsNotUsedUpByConsistentReads(t *testing.T) {
@@ -302,6 +377,17 @@ func TestUnprocessed_HandsBackTheRest(t *testing.T) {
 	out, err = c.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: out.UnprocessedItems})
 	require.NoError(t, err)
 	require.Empty(t, out.UnprocessedItems)
+
+	e.Inject(tabletest.Fault{Kind: tabletest.Unprocessed, Take: 2, Times: 1})
+	keys := types.KeysAndAttributes{Keys: []item{key("a", "n"), key("missing", "n"), key("c", "n")}, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("pk")}
+	got, err := c.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"app": keys}})
+	require.NoError(t, err)
+	assert.Equal(t, []item{{"pk": s("a")}}, got.Responses["app"])
+	keys.Keys = keys.Keys[2:]
+	require.Equal(t, map[string]types.KeysAndAttributes{"app": keys}, got.UnprocessedKeys)
+	got, err = c.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: got.UnprocessedKeys})
+	require.NoError(t, err)
+	assert.Equal(t, []item{{"pk": s("c")}}, got.Responses["app"])
 }
 
 func TestSkewDate_ChangesTheDateOfAnswers(t *testing.T) {

@@ -231,3 +231,25 @@ func TestBatchGet_AnswersInAnotherOrder(t *testing.T) {
 		assert.NotEqual(tb, asked, got)
 	})
 }
+
+func TestBatch_IsLimitedForAllTablesTogether(t *testing.T) {
+	onTable(t, func(tb table) {
+		other := tb
+		other.name = aws.String(*tb.name + "-2")
+		other.create(createInput(*other.name))
+		reads, writes := map[string]types.KeysAndAttributes{}, map[string][]types.WriteRequest{}
+		for i := range 51 {
+			for _, name := range []string{*tb.name, *other.name} {
+				keys := reads[name]
+				keys.Keys = append(keys.Keys, key(fmt.Sprint(i)))
+				if reads[name] = keys; i < 13 {
+					writes[name] = append(writes[name], putRequest(fmt.Sprint(i), nil))
+				}
+			}
+		}
+		_, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: reads})
+		tb.refused(err, "Too many items requested for the BatchGetItem call")
+		_, err = tb.BatchWriteItem(tb.ctx(), &dynamodb.BatchWriteItemInput{RequestItems: writes})
+		tb.refused(err, "Too many items requested for the BatchWriteItem call")
+	})
+}

@@ -522,3 +522,38 @@ func TestScan_FilterMaySeeKeys(t *testing.T) {
 		assert.EqualValues(tb, 2, out.ScannedCount)
 	})
 }
+
+func TestScan_GoesOnOnlyInItsSegment(t *testing.T) {
+	onTable(t, func(tb table) {
+		in := &dynamodb.ScanInput{TableName: tb.name, Segment: ptr(int32(0)), TotalSegments: ptr(int32(2)), Limit: ptr(int32(1))}
+		for i := 0; in.ExclusiveStartKey == nil; i++ {
+			_, err := tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: tb.name, Item: item(document{"pk": fmt.Sprint(i), "sk": "s"})})
+			require.NoError(tb, err)
+			out, err := tb.Scan(tb.ctx(), in)
+			require.NoError(tb, err)
+			in.ExclusiveStartKey = out.LastEvaluatedKey
+		}
+		in.Segment = ptr(int32(1))
+		_, err := tb.Scan(tb.ctx(), in)
+		tb.refused(err, "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: 2 Segment: 1 | Exclusive start key must lie within the segment")
+	})
+}
+
+func TestFilter_AndKeyConditionsHaveNoPathsIntoKeys(t *testing.T) {
+	const scalars = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
+	onTable(t, func(tb table) {
+		for filter, text := range map[string]string{"sk.a = :p": "Key: sk", "gpk[0] = :p": "IndexKey: gpk"} {
+			_, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, FilterExpression: &filter, ExpressionAttributeValues: values(document{"p": "p"})})
+			tb.refused(err, scalars+text+" | Key attributes must be scalars")
+			_, err = tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, KeyConditionExpression: ptr("pk = :p"), FilterExpression: &filter, ExpressionAttributeValues: values(document{"p": "p"})})
+			tb.refused(err, scalars+text+" | Key attributes must be scalars")
+		}
+		for conditions, text := range map[string]string{
+			``: "Conditions can be of length 1 or 2 only | Conditions must be at least length 1",
+			`"pk":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"p"}]},"sk":{"ComparisonOperator":"GT","AttributeValueList":[{"S":"p"}]},"x":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"p"}]}`: "Conditions can be of length 1 or 2 only",
+			`"pk":{"ComparisonOperator":"NE","AttributeValueList":[{"S":"p"}]}`: "Attempted conditional constraint is not an indexable operation | Query key condition not supported",
+		} {
+			tb.refused(tb.raw("Query", `{"TableName":"TABLE","KeyConditions":{`+conditions+`}}`), text)
+		}
+	})
+}

@@ -111,6 +111,9 @@ func TestTransaction_RefusesBadRequests(t *testing.T) {
 			a.Delete = tb.txDelete("b").Delete
 			return []action{a}
 		}, "TransactItems can only contain one of Check, Put, Update or Delete"},
+		"path into a key": {func(tb table) []action {
+			return []action{tb.txPut("a", nil, ""), tb.txPut("b", nil, "attribute_exists(sk.a)")}
+		}, "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: sk | Key attributes must be scalars"},
 		"syntax": {func(tb table) []action { return []action{tb.txPut("a", nil, ""), tb.txCheck("b", "pk =")} }, "Syntax error"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,6 +259,23 @@ func TestTransaction_ReadsInOrder(t *testing.T) {
 		same(tb, item(document{"x": 2}), out.Responses[0].Item)
 		assert.Empty(tb, out.Responses[1].Item)
 		same(tb, item(document{"x": 1}), out.Responses[2].Item)
+	})
+}
+
+func TestTransaction_RefusesToReadAnItemTwiceAndMoreThan4MB(t *testing.T) {
+	onTable(t, func(tb table) {
+		var gets []types.TransactGetItem
+		for i := range 11 {
+			tb.put(fmt.Sprint(i), document{"x": strings.Repeat("x", 400_000)})
+			gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: tb.name, Key: key(fmt.Sprint(i))}})
+		}
+		read := func(gets ...types.TransactGetItem) error {
+			_, err := tb.TransactGetItems(tb.ctx(), &dynamodb.TransactGetItemsInput{TransactItems: gets})
+			return err
+		}
+		require.NoError(tb, read(gets[:10]...))
+		tb.refused(read(gets...), "Transaction payload size cannot exceed 4MB")
+		tb.refused(read(gets[0], gets[1], gets[0]), "Transaction request cannot include multiple operations on one item")
 	})
 }
 
