@@ -274,7 +274,7 @@ func TestTransaction_RefusesToReadAnItemTwiceAndMoreThan4MB(t *testing.T) {
 			return err
 		}
 		require.NoError(tb, read(gets[:10]...))
-		tb.refused(read(gets...), "Transaction payload size cannot exceed 4MB")
+		tb.refused(read(gets...), "Transaction payload size cannot exceed 4MB | Payload in response is too large")
 		tb.refused(read(gets[0], gets[1], gets[0]), "Transaction request cannot include multiple operations on one item")
 	})
 }
