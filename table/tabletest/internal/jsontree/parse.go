@@ -278,15 +278,13 @@ func (p *parser) escape() (rune, error) {
 		if !utf16.IsSurrogate(r) {
 			return r, nil
 		}
-		if p.next(`\u`) {
+		if at := p.pos; p.next(`\u`) {
 			p.pos += 2
-			low, ok := p.hex()
-			if !ok {
-				return 0, p.unexpected()
-			}
+			low, _ := p.hex()
 			if full := utf16.DecodeRune(r, low); full != utf8.RuneError {
 				return full, nil
 			}
+			p.pos = at // the next escape is a character of its own
 		}
 		return utf8.RuneError, nil
 	}
