@@ -38,8 +38,6 @@ func updateContinuousBackups(c *call) ([]byte, error) {
 	enable := f.flag("PointInTimeRecoveryEnabled")
 	days, given := f.number("RecoveryPeriodInDays")
 	switch {
-	case firstError(c.in.err, f.err) != nil:
-		return nil, firstError(c.in.err, f.err)
 	case !enable && given:
 		return nil, invalid("Invalid Request: Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery.")
 	case !enable:

@@ -47,9 +47,6 @@ type found struct {
 
 func batchGetItem(c *call) ([]byte, error) {
 	members := c.in.members("RequestItems")
-	if c.in.err != nil {
-		return nil, c.in.err
-	}
 	if len(members) == 0 {
 		return nil, errNothing(c.op)
 	}
@@ -110,7 +107,7 @@ func batchGetItem(c *call) ([]byte, error) {
 		}
 	})
 	c.consumedByTable(o, bothKinds, order, used)
-	return o.end(), c.in.err
+	return o.end(), nil
 }
 
 // unprocessedGet writes a table's part of the request again, with only the unprocessed keys.
@@ -204,7 +201,7 @@ func readBatchPart(m *jsontree.Member) (*batchPart, error) {
 		p.gets = append(p.gets, &get{key: key, proj: proj})
 		p.raw = append(p.raw, &keys[j])
 	}
-	return p, f.err
+	return p, nil
 }
 
 // asSent returns a key's text, with numbers as they are spelled. The service compares the keys of a BatchGetItem like this.
@@ -224,9 +221,6 @@ type batchWrite struct {
 
 func batchWriteItem(c *call) ([]byte, error) {
 	members := c.in.members("RequestItems")
-	if c.in.err != nil {
-		return nil, c.in.err
-	}
 	if len(members) == 0 {
 		return nil, errNothing(c.op)
 	}
@@ -271,7 +265,7 @@ func batchWriteItem(c *call) ([]byte, error) {
 	})
 	c.collectionMetricsByTable(o, written)
 	c.consumedByTable(o, bothKinds, order, used)
-	return o.end(), c.in.err
+	return o.end(), nil
 }
 
 // readBatchWrite reads all requests and then looks up the tables.
@@ -315,9 +309,6 @@ func (c *call) readBatchWrite(members []jsontree.Member) ([]batchWrite, error) {
 func readBatchRequest(n *jsontree.Node) (*write, error) {
 	f := fields{n: n}
 	put, del := f.sub("PutRequest"), f.sub("DeleteRequest")
-	if f.err != nil {
-		return nil, f.err
-	}
 	if put.n.IsNull() == del.n.IsNull() {
 		return nil, invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 	}

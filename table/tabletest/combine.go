@@ -6,9 +6,6 @@ import "slices"
 // reports the first in the service's order.
 func checkCombination(in *fields) error {
 	parts := changes(in)
-	if in.err != nil {
-		return in.err
-	}
 	has := func(name string) bool { return slices.Contains(parts, name) }
 	onlyWith := func(name string, others ...string) bool {
 		return !has(name) || !slices.ContainsFunc(parts, func(p string) bool { return p != name && !slices.Contains(others, p) })
@@ -35,7 +32,7 @@ func checkCombination(in *fields) error {
 	case indexed && has("StreamSpecification"):
 		return parameter("You cannot create or delete index while changing stream status")
 	}
-	return in.err
+	return nil
 }
 
 // indexChanges reports whether an UpdateTable creates an index, and whether it creates or deletes one.

@@ -26,8 +26,6 @@ func readEncryption(in *fields) (encryption, error) {
 	e := encryption{enabled: f.flag("Enabled") || !f.has("Enabled") && kind != "", key: f.text("KMSMasterKeyId")}
 	disabled := f.has("Enabled") && !e.enabled
 	switch {
-	case firstError(in.err, f.err) != nil:
-		return e, firstError(in.err, f.err)
 	case disabled && kind != "":
 		return e, parameter("SSEType can not be specified if Enabled is false")
 	case disabled && e.key != "":

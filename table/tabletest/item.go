@@ -51,7 +51,7 @@ func (c *call) writeItem(read func(*call, *fields) (*write, error)) ([]byte, err
 	}
 	c.consumed(o, w.t, used)
 	c.collectionMetrics(o, w)
-	return o.end(), c.in.err
+	return o.end(), nil
 }
 
 // returned returns the attributes that ReturnValues selects, or nil.
@@ -101,7 +101,7 @@ func getItem(c *call) ([]byte, error) {
 		o.item("Item", g.pick(r.item))
 	}
 	c.consumed(o, t, &usage{table: readUnits(size, consistent)})
-	return o.end(), c.in.err
+	return o.end(), nil
 }
 
 // get is a read of one item. Like a write, its request is read in two steps: readGet needs no table, locate does.

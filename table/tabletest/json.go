@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
@@ -32,40 +31,18 @@ func (o *object) time(name string, t time.Time) {
 	o.b = strconv.AppendFloat(o.b, float64(t.UnixMilli())/1000, 'f', -1, 64)
 }
 
-// fields reads the members of a request. err is the error for the first member of a wrong type.
+// fields reads the members of a request, whose types checkShape has checked. A missing member reads like an empty one.
 type fields struct {
 	n      *jsontree.Node
-	err    error
 	action bool // they are an action of a transaction
 }
 
-func (f *fields) has(name string) bool { return !f.n.Get(name).IsNull() }
-
-func (f *fields) wrong(n *jsontree.Node) {
-	if f.err == nil {
-		f.err = attr.MalformedError(n.Kind.String() + " cannot be converted to the expected type")
-	}
-}
-
-func (f *fields) get(name string, k jsontree.Kind) *jsontree.Node {
-	n := f.n.Get(name)
-	if n.IsNull() || n.Kind == k {
-		return n
-	}
-	f.wrong(n)
-	return f.n.Get("")
-}
-
-func (f *fields) text(name string) string { return f.get(name, jsontree.String).Text }
-func (f *fields) flag(name string) bool   { return f.get(name, jsontree.Bool).Bool }
-func (f *fields) sub(name string) fields  { return fields{n: f.get(name, jsontree.Object)} }
-func (f *fields) members(name string) []jsontree.Member {
-	return f.get(name, jsontree.Object).Members
-}
-
-func (f *fields) items(name string) []jsontree.Node {
-	return f.get(name, jsontree.Array).Items
-}
+func (f *fields) has(name string) bool                  { return !f.n.Get(name).IsNull() }
+func (f *fields) text(name string) string               { return f.n.Get(name).Text }
+func (f *fields) flag(name string) bool                 { return f.n.Get(name).Bool }
+func (f *fields) sub(name string) fields                { return fields{n: f.n.Get(name)} }
+func (f *fields) members(name string) []jsontree.Member { return f.n.Get(name).Members }
+func (f *fields) items(name string) []jsontree.Node     { return f.n.Get(name).Items }
 
 // number returns an integer, and whether the request contains it.
 func (f *fields) number(name string) (int, bool) {
@@ -75,31 +52,15 @@ func (f *fields) number(name string) (int, bool) {
 
 // long returns a whole number that may not fit an int of 32 bits.
 func (f *fields) long(name string) (int64, bool) {
-	n := f.get(name, jsontree.Number)
-	if n.IsNull() {
-		return 0, false
-	}
-	v, err := strconv.ParseInt(n.Text, 10, 64)
-	if err != nil {
-		f.wrong(n)
-		return 0, false
-	}
-	return v, true
+	v, _ := strconv.ParseInt(f.text(name), 10, 64)
+	return v, f.has(name)
 }
 
 // texts returns a list of strings.
 func (f *fields) texts(name string) []string {
-	items := f.items(name)
-	if items == nil {
-		return nil
-	}
-	out := make([]string, len(items))
-	for i := range items {
-		if items[i].Kind != jsontree.String {
-			f.wrong(&items[i])
-			return nil
-		}
-		out[i] = items[i].Text
+	var out []string
+	for _, n := range f.items(name) {
+		out = append(out, n.Text)
 	}
 	return out
 }

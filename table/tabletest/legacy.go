@@ -90,9 +90,6 @@ func operands(op string) int {
 func readTerm(name string, f *fields) (legacyTerm, error) {
 	t := legacyTerm{name: name, op: f.text("ComparisonOperator")}
 	items := f.items("AttributeValueList")
-	if f.err != nil {
-		return t, f.err
-	}
 	// In Expected, the only operand can also be in the older member Value.
 	if v := f.n.Get("Value"); !v.IsNull() && !f.has("AttributeValueList") {
 		items = []jsontree.Node{*v}
@@ -159,9 +156,6 @@ func readExpectation(name string, f *fields) (legacyTerm, error) {
 func readLegacyConditions(in *fields, param string, expected bool) (*legacyConditions, error) {
 	members := in.members(param)
 	operator := in.text("ConditionalOperator")
-	if in.err != nil {
-		return nil, in.err
-	}
 	if len(members) == 0 {
 		if in.has("ConditionalOperator") {
 			return nil, invalid("ConditionalOperator cannot be used without Filter or Expected")
@@ -188,11 +182,8 @@ func readLegacyConditions(in *fields, param string, expected bool) (*legacyCondi
 
 // readExists reads the oldest form of Expected: Value and Exists.
 func readExists(name string, f *fields) (legacyTerm, error) {
-	exists := f.get("Exists", jsontree.Bool)
-	hasValue := f.has("Value")
+	exists, hasValue := f.n.Get("Exists"), f.has("Value")
 	switch {
-	case f.err != nil:
-		return legacyTerm{}, f.err
 	case !hasValue && exists.IsNull():
 		return legacyTerm{}, parameter("Value must be provided when Exists is null for Attribute: %s", name)
 	case !hasValue && exists.Bool:
@@ -217,9 +208,6 @@ func readExpected(in *fields) (condition, error) {
 // readKeyConditions reads the older form of a key condition. An operator that keys do not have becomes 0, which keyTerms refuses.
 func readKeyConditions(in *fields) ([]expr.KeyTerm, error) {
 	members := in.members("KeyConditions")
-	if in.err != nil {
-		return nil, in.err
-	}
 	var out []expr.KeyTerm
 	for i := range members {
 		t, err := readTerm(members[i].Name, &fields{n: &members[i].Value})
@@ -263,18 +251,12 @@ type legacyUpdate struct{ updates []attributeUpdate }
 
 func readAttributeUpdates(in *fields) (mutation, error) {
 	members := in.members("AttributeUpdates")
-	if in.err != nil {
-		return nil, in.err
-	}
 	l := &legacyUpdate{}
 	for i := range members {
 		f := fields{n: &members[i].Value}
 		u := attributeUpdate{name: members[i].Name, action: f.text("Action")}
 		if u.action == "" {
 			u.action = "PUT"
-		}
-		if f.err != nil {
-			return nil, f.err
 		}
 		if err := attr.CheckName(u.name); err != nil {
 			return nil, err

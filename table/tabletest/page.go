@@ -64,7 +64,7 @@ func (p *page) locate() error {
 		return err
 	}
 	if !in.has("IndexName") {
-		return in.err
+		return nil
 	}
 	name := in.text("IndexName")
 	if p.x = p.t.index(name); p.x == nil {
@@ -73,7 +73,7 @@ func (p *page) locate() error {
 	if p.x.global && p.consistent {
 		return invalid("Consistent reads are not supported on global secondary indexes")
 	}
-	return in.err
+	return nil
 }
 
 // keys returns the key schema of the index or table that is read. It orders the rows.
@@ -91,9 +91,6 @@ func (p *page) readFilter() error {
 		return nil
 	}
 	f, err := expr.ParseCondition(in.text("FilterExpression"), p.env)
-	if in.err != nil {
-		return in.err
-	}
 	if err != nil {
 		return within("FilterExpression", err)
 	}
@@ -150,7 +147,7 @@ func (p *page) readSelect() error {
 			return invalid("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
 		}
 	}
-	return in.err
+	return nil
 }
 
 // checkGlobal refuses reads of attributes that a global index does not project.

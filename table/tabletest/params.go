@@ -20,9 +20,6 @@ const (
 // table returns the table that the request names.
 func (c *call) table(in *fields) (*table, error) {
 	name := in.text("TableName")
-	if in.err != nil {
-		return nil, in.err
-	}
 	return c.lookup(name)
 }
 
@@ -86,7 +83,7 @@ func expressions(in *fields, params ...string) (*expr.Env, error) {
 	if names+values > maxSubstitutions {
 		return nil, invalid("Combined size of ExpressionAttributeNames and ExpressionAttributeValues exceeds max size")
 	}
-	return env, in.err
+	return env, nil
 }
 
 // checkUsers refuses names and values that no expression of the request can use.
@@ -136,10 +133,6 @@ func readNames(in *fields, env *expr.Env) (size int, _ error) {
 	env.Names = make(map[string]string, len(members))
 	for i := range members {
 		m := &members[i]
-		if m.Value.Kind != jsontree.String {
-			in.wrong(&m.Value)
-			return 0, in.err
-		}
 		if err := attr.CheckName(m.Value.Text); err != nil {
 			return 0, invalid("ExpressionAttributeNames contains invalid value: %s for key %s", err, m.Name)
 		}
@@ -240,14 +233,11 @@ func given(in *fields, names []string) []string {
 func readProjection(in *fields, env *expr.Env) (*expr.Projection, error) {
 	if n := in.n.Get("ProjectionExpression"); !n.IsNull() {
 		p, err := expr.ParseProjection(in.text("ProjectionExpression"), env)
-		if in.err != nil {
-			return nil, in.err
-		}
 		return p, within("ProjectionExpression", err)
 	}
 	names := in.texts("AttributesToGet")
-	if in.err != nil || !in.has("AttributesToGet") {
-		return nil, in.err
+	if !in.has("AttributesToGet") {
+		return nil, nil
 	}
 	paths := make([]expr.Path, 0, len(names))
 	for i, name := range names {

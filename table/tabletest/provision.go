@@ -82,7 +82,7 @@ func (t *table) readSettings(c *call, creating bool) error {
 			return invalid("Invalid table-class parameter provided. Please try again with a valid table-class value: [%s, %s].", classStandard, classInfrequent)
 		}
 	}
-	return firstError(in.err, t.readEncryption(in, creating))
+	return t.readEncryption(in, creating)
 }
 
 func (t *table) readEncryption(in *fields, creating bool) error {
@@ -100,9 +100,6 @@ func (t *table) readEncryption(in *fields, creating bool) error {
 func (t *table) readBilling(c *call, creating bool) error {
 	in := &c.in
 	p := readThroughput(in)
-	if in.err != nil {
-		return in.err
-	}
 	given := in.has("ProvisionedThroughput")
 	switch {
 	case given && !creating && !in.has("BillingMode") && t.onDemand:
@@ -133,9 +130,6 @@ const unitsOnDemand = "Neither ReadCapacityUnits nor WriteCapacityUnits can be s
 // checkBilling refuses a billing mode and units that no table can have. The service does so before it looks for the table.
 func checkBilling(in *fields, creating bool) error {
 	mode, p := in.text("BillingMode"), readThroughput(in)
-	if in.err != nil {
-		return in.err
-	}
 	given := in.has("ProvisionedThroughput")
 	switch {
 	case given && mode == billOnDemand:
@@ -159,9 +153,6 @@ func (t *table) readStream(c *call) error {
 	}
 	f := in.sub("StreamSpecification")
 	enabled, view := f.flag("StreamEnabled"), f.text("StreamViewType")
-	if err := firstError(in.err, f.err); err != nil {
-		return err
-	}
 	if enabled == (view == "") {
 		return errStreamView(c.op, enabled)
 	}
@@ -221,9 +212,6 @@ func listTables(c *call) ([]byte, error) {
 		limit = defaultListLimit
 	}
 	start := c.in.text("ExclusiveStartTableName")
-	if c.in.err != nil {
-		return nil, c.in.err
-	}
 	var names []string
 	for name := range c.e.tables {
 		if name > start {
@@ -325,7 +313,7 @@ func checkIndexUpdates(in *fields) error {
 			return parameter("WarmThroughput must have at least one of ReadUnitsPerSecond or WriteUnitsPerSecond specified for index: %s", name)
 		}
 	}
-	return in.err
+	return nil
 }
 
 func (t *table) updateIndexes(in *fields) error {
@@ -346,7 +334,7 @@ func (t *table) updateIndexes(in *fields) error {
 			}
 		}
 	}
-	return in.err
+	return nil
 }
 
 func (t *table) updateIndex(in *fields, m *jsontree.Member) error {
@@ -359,9 +347,6 @@ func (t *table) updateIndex(in *fields, m *jsontree.Member) error {
 	}
 	name := f.text("IndexName")
 	x := t.index(name)
-	if f.err != nil {
-		return f.err
-	}
 	switch {
 	case x == nil && m.Name == "Update" && f.has("WarmThroughput"):
 		return errFailure()

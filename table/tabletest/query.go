@@ -51,9 +51,6 @@ func query(c *call) ([]byte, error) {
 	if err := p.checkGlobal(); err != nil {
 		return nil, err
 	}
-	if in.err != nil {
-		return nil, in.err
-	}
 	return p.query(part, rng, forward)
 }
 
@@ -96,9 +93,6 @@ func (p *page) readTerms() ([]expr.KeyTerm, error) {
 	if in.has("KeyConditionExpression") {
 		var err error
 		condition, err = expr.ParseKeyCondition(in.text("KeyConditionExpression"), p.env)
-		if in.err != nil {
-			return nil, in.err
-		}
 		if err != nil {
 			return nil, within("KeyConditionExpression", err)
 		}

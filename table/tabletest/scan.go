@@ -79,8 +79,6 @@ func readSegment(in *fields) (segment, error) {
 	number, hasNumber := in.number("Segment")
 	total, hasTotal := in.number("TotalSegments")
 	switch {
-	case in.err != nil:
-		return segment{}, in.err
 	case !hasNumber && !hasTotal:
 		return segment{total: 1}, nil
 	case !hasTotal:

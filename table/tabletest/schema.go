@@ -23,9 +23,6 @@ func definitions(in *fields) ([]keyAttr, error) {
 	for i := range items {
 		f := fields{n: &items[i]}
 		a := keyAttr{name: f.text("AttributeName"), kind: attr.KindOf(f.text("AttributeType"))}
-		if f.err != nil {
-			return nil, f.err
-		}
 		for _, b := range out {
 			if b.name == a.name {
 				return nil, invalid("Attribute Name is duplicated: %s", a.name)
@@ -33,24 +30,18 @@ func definitions(in *fields) ([]keyAttr, error) {
 		}
 		out = append(out, a)
 	}
-	return out, in.err
+	return out, nil
 }
 
 // readKeySchema reads a KeySchema. If several is set, each role can have several attributes.
 func readKeySchema(in *fields, defs []keyAttr, several bool) (keySchema, error) {
 	var s keySchema
 	items := in.items("KeySchema")
-	if in.err != nil {
-		return s, in.err
-	}
 	names := make([]string, len(items))
 	roles := make([]string, len(items))
 	for i := range items {
 		f := fields{n: &items[i]}
 		names[i], roles[i] = f.text("AttributeName"), f.text("KeyType")
-		if f.err != nil {
-			return s, f.err
-		}
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(defs, func(a keyAttr) bool { return a.name == name }) {
@@ -98,9 +89,6 @@ func (x *index) readRest(in *fields) error {
 	proj := in.sub("Projection")
 	x.projection = proj.text("ProjectionType")
 	x.include = proj.texts("NonKeyAttributes")
-	if proj.err != nil || in.err != nil {
-		return firstError(proj.err, in.err)
-	}
 	switch {
 	case x.projection == "":
 		return parameter("Unknown ProjectionType: null")
@@ -115,15 +103,6 @@ func (x *index) readRest(in *fields) error {
 		}
 	}
 	x.throughput = readThroughput(in)
-	return in.err
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -135,7 +114,6 @@ func readThroughput(in *fields) throughput {
 	var p throughput
 	p.read, _ = f.long("ReadCapacityUnits")
 	p.write, _ = f.long("WriteCapacityUnits")
-	in.err = firstError(in.err, f.err)
 	return p
 }
 
@@ -153,9 +131,6 @@ func (t *table) readIndexes(in *fields) error {
 			continue
 		}
 		items := in.items(name)
-		if in.err != nil {
-			return in.err
-		}
 		if err := t.checkIndexCount(len(items), global); err != nil {
 			return err
 		}

@@ -25,8 +25,6 @@ func readTags(in *fields) ([]tag, error) {
 		f := fields{n: &items[i]}
 		t := tag{key: f.text("Key"), value: f.text("Value")}
 		switch {
-		case f.err != nil:
-			return nil, f.err
 		case !f.has("Key"):
 			return nil, errTagKey("null")
 		case !f.has("Value"):
@@ -46,7 +44,7 @@ func readTags(in *fields) ([]tag, error) {
 	if len(tags) > maxTags {
 		return nil, errTooManyTags()
 	}
-	return tags, in.err
+	return tags, nil
 }
 
 func checkTagKey(key string) error {
@@ -82,9 +80,6 @@ func taggable(s string) bool {
 // resourceARN reads ResourceArn and checks its form.
 func (c *call) resourceARN() (string, error) {
 	arn := c.in.text("ResourceArn")
-	if c.in.err != nil {
-		return "", c.in.err
-	}
 	if !c.in.has("ResourceArn") || arn == "" {
 		return "", invalid("Invalid TableArn")
 	}
@@ -166,8 +161,6 @@ func untagResource(c *call) ([]byte, error) {
 	}
 	keys := c.in.texts("TagKeys")
 	switch {
-	case c.in.err != nil:
-		return nil, c.in.err
 	case len(keys) == 0:
 		return nil, invalid("Atleast one Tag Key needs to be provided as Input.")
 	case len(keys) > maxTags:

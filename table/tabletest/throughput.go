@@ -42,7 +42,6 @@ func (f *fields) wanted(name string, names [2]string) wanted {
 	for i, member := range names {
 		w.values[i], w.given[i] = in.long(member)
 	}
-	f.err = firstError(f.err, in.err)
 	return w
 }
 
@@ -73,7 +72,7 @@ func (p *provision) read(in *fields, at target) error {
 	if err := p.readWarmth(in.wantedWarmth(), at); err != nil {
 		return err
 	}
-	return in.err
+	return nil
 }
 
 func (p *provision) readLimit(w wanted, at target) error {
@@ -244,8 +243,6 @@ func (x *index) changeCapacity(f *fields, onDemand bool) error {
 	given := f.has("ProvisionedThroughput")
 	limit, warmth := f.wantedLimit().any(), f.wantedWarmth().any()
 	switch {
-	case f.err != nil:
-		return f.err
 	case onDemand && (given || !limit && !warmth):
 		return parameter("The only Updates for index: %s when TableThroughputMode is PAY_PER_REQUEST can be to OnDemandThroughput, WarmThroughput", x.name)
 	case !given && !limit && !warmth:
@@ -253,9 +250,6 @@ func (x *index) changeCapacity(f *fields, onDemand bool) error {
 	}
 	if given {
 		p := readThroughput(f)
-		if f.err != nil {
-			return f.err
-		}
 		if p == x.throughput {
 			return invalid("The provisioned throughput for the index %s will not change. The requested value equals the current value. "+
 				"Current ReadCapacityUnits provisioned for the index: %d. Requested ReadCapacityUnits: %d. "+

@@ -116,7 +116,7 @@ func transactWriteItems(c *call) ([]byte, error) {
 		sizes[i] = w.size
 	}
 	c.remember(token, sizes)
-	return c.transactOutput(writeKind, order, used, writes), c.in.err
+	return c.transactOutput(writeKind, order, used, writes), nil
 }
 
 func (c *call) transactOutput(k unitKind, order []*table, used map[*table]*usage, written []*write) []byte {
@@ -150,8 +150,7 @@ func (c *call) readAction(n *jsontree.Node) (*write, error) {
 	read := func(kind string, read func(*call, *fields) (*write, error)) (*write, error) {
 		in := f.sub(kind)
 		in.action = true
-		w, err := read(c, &in)
-		return w, firstError(err, f.err)
+		return read(c, &in)
 	}
 	switch {
 	case f.has("ConditionCheck"):
@@ -282,7 +281,7 @@ func (c *call) answerAgain(writes []*write, sizes []int) ([]byte, error) {
 		}
 		u.table += transactionFactor * readUnits(sizes[i], true)
 	}
-	return c.transactOutput(readKind, order, reads, nil), c.in.err
+	return c.transactOutput(readKind, order, reads, nil), nil
 }
 
 // canonical returns the part of a request that must be the same each time a token is used, whatever the order of members.
@@ -364,7 +363,7 @@ func transactGetItems(c *call) ([]byte, error) {
 		}
 		return inner.end()
 	})
-	return o.end(), c.in.err
+	return o.end(), nil
 }
 
 // readConflicts returns the reasons for cancelling a TransactGetItems, or nil.

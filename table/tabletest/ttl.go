@@ -13,9 +13,6 @@ func updateTimeToLive(c *call) ([]byte, error) {
 	}
 	f := c.in.sub("TimeToLiveSpecification")
 	name, enable := f.text("AttributeName"), f.flag("Enabled")
-	if err := firstError(c.in.err, f.err); err != nil {
-		return nil, err
-	}
 	switch {
 	case t.ttl != "" && t.ttl != name:
 		return nil, invalid("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.ttl)

@@ -352,7 +352,7 @@ func (w *write) readOptions(in *fields, params ...string) error {
 	if err := env.Unused(); err != nil {
 		return err
 	}
-	return in.err
+	return nil
 }
 
 func readUpdating(in *fields, env *expr.Env) (mutation, error) {
@@ -360,9 +360,6 @@ func readUpdating(in *fields, env *expr.Env) (mutation, error) {
 		return updating{}, nil
 	}
 	u, err := expr.ParseUpdate(in.text("UpdateExpression"), env)
-	if in.err != nil {
-		return nil, in.err
-	}
 	if err != nil {
 		return nil, within("UpdateExpression", err)
 	}
@@ -371,9 +368,6 @@ func readUpdating(in *fields, env *expr.Env) (mutation, error) {
 
 func readCondition(in *fields, env *expr.Env) (condition, error) {
 	c, err := expr.ParseCondition(in.text("ConditionExpression"), env)
-	if in.err != nil {
-		return nil, in.err
-	}
 	if err != nil {
 		return nil, within("ConditionExpression", err)
 	}

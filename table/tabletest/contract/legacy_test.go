@@ -180,6 +180,7 @@ func TestAttributesToGet_NameAttributes(t *testing.T) {
 		same(tb, item(document{"b.c": "y"}), out.Item)
 		_, err = tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: tb.name, Key: key("i"), AttributesToGet: []string{"a", "b", "a"}})
 		tb.refused(err, "Duplicate value in attribute name: a | two attributes with the same name")
+		tb.refused(tb.raw("Scan", `{"TableName":"TABLE","AttributesToGet":["a",null]}`), "Empty attribute name")
 		for _, c := range []struct{ what, text string }{
 			{"ALL_ATTRIBUTES", "Cannot specify the AttributesToGet when choosing to get ALL_ATTRIBUTES"},
 			{"ALL_PROJECTED_ATTRIBUTES", "Cannot specify the AttributesToGet when choosing to get ALL_PROJECTED_ATTRIBUTES"},

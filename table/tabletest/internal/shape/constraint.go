@@ -167,10 +167,7 @@ func (s *Shape) bounds(n *jsontree.Node, report func(string)) {
 	if !s.hasLow && !s.hasHigh {
 		return
 	}
-	size, ok := s.size(n)
-	if !ok {
-		return
-	}
+	size := s.size(n)
 	if s.hasLow && size < int64(s.low) {
 		report(s.lowText())
 	}
@@ -216,21 +213,17 @@ func (s *Shape) measure() string {
 }
 
 // size returns a length or a value. A value can be beyond the int of a 32-bit machine.
-func (s *Shape) size(n *jsontree.Node) (int64, bool) {
+func (s *Shape) size(n *jsontree.Node) int64 {
 	switch s.kind {
 	case text:
-		return int64(utf8.RuneCountInString(n.Text)), true
+		return int64(utf8.RuneCountInString(n.Text))
 	case list:
-		return int64(len(n.Items)), true
+		return int64(len(n.Items))
 	case dictionary:
-		return int64(len(n.Members)), true
+		return int64(len(n.Members))
 	}
-	v, err := strconv.ParseFloat(n.Text, 64)
-	if err != nil {
-		return 0, false
-	}
-	const bound = 1 << 53
-	return int64(max(-bound, min(bound, v))), true
+	v, _ := strconv.ParseInt(n.Text, 10, 64)
+	return v
 }
 
 // IsName reports whether a text has only the characters of names of tables and indexes.

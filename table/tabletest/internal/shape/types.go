@@ -118,7 +118,13 @@ func (s *Shape) scalar(n *jsontree.Node) error {
 	default:
 		want = jsontree.Bool
 	}
-	return scalar(n, want, s.class)
+	if err := scalar(n, want, s.class); err != nil || s.kind != integer {
+		return err
+	}
+	if _, err := strconv.ParseInt(n.Text, 10, 64); err != nil {
+		return attr.MalformedError(token(n) + " cannot be converted to " + s.class)
+	}
+	return nil
 }
 
 func scalar(n *jsontree.Node, want jsontree.Kind, class string) error {
