@@ -24,6 +24,14 @@ func TestSweep_DeletesWhatHasExpired(t *testing.T) {
 		put("soon", time.Now().Add(time.Minute))
 		put("later", time.Now().Add(time.Hour))
 		put("ancient", time.Now().AddDate(-6, 0, 0))
+		for pk, expires := range map[string]types.AttributeValue{"never": nil, "text": s("1")} {
+			other := item{"pk": s(pk), "sk": s("n")}
+			if expires != nil {
+				other["exp"] = expires
+			}
+			_, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("app"), Item: other})
+			require.NoError(t, err)
+		}
 		time.Sleep(2 * time.Minute)
 		assert.Zero(t, e.Sweep(), "time to live is not enabled yet")
 		_, err := c.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{

@@ -29,6 +29,13 @@ func TestCreateTable_RefusesBadRequests(t *testing.T) {
 	index := func(name, keys, projection string) string {
 		return `{"IndexName":"` + name + `",` + keys + `,` + projection + `}`
 	}
+	several := func(n int, keys string) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = index("index"+strings.Repeat("x", i), keys, all)
+		}
+		return strings.Join(list, ",")
+	}
 	for _, tc := range []struct{ name, body, service, local string }{
 		{"throughput on demand", request + units + `,"AttributeDefinitions":[` + a + `],` + onA, invalidParameter + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST", "-"},
 		{"no throughput", `"AttributeDefinitions":[` + a + `],` + onA, invalidParameter + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED", "No provisioned throughput"},
@@ -65,6 +72,10 @@ func TestCreateTable_RefusesBadRequests(t *testing.T) {
 		{"no indexes", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"GlobalSecondaryIndexes":[]`, invalidParameter + "List of GlobalSecondaryIndexes is empty", ""},
 		{"two indexes of one name", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"GlobalSecondaryIndexes":[` + index("one", onA, all) + `,` + index("one", onAB, all) + `]`, invalidParameter + "Duplicate index name: one", ""},
 		{"a local and a global index of one name", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[` + index("one", onAB, all) + `],"GlobalSecondaryIndexes":[` + index("one", onA, all) + `]`, invalidParameter + "Duplicate index name: one", ""},
+		{"one attribute as both keys", request + `"AttributeDefinitions":[` + ab + `],"KeySchema":[` + hashA + `,{"AttributeName":"a","KeyType":"RANGE"}]`, "Both the Hash Key and the Range Key element in the KeySchema have the same name", ""},
+		{"no local indexes", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[]`, invalidParameter + "List of LocalSecondaryIndexes is empty", "-"},
+		{"too many local indexes", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[` + several(6, onAB) + `]`, invalidParameter + "Number of LocalSecondaryIndexes exceeds per-table limit of 5", ""},
+		{"too many global indexes", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"GlobalSecondaryIndexes":[` + several(21, onAB) + `]`, invalidParameter + "GlobalSecondaryIndex count exceeds the per-table limit of 20", ""},
 		{"no projection type", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{}`) + `]`, invalidParameter + "Unknown ProjectionType: null", ""},
 		{"projected names beside ALL", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"ALL","NonKeyAttributes":["x"]}`) + `]`, invalidParameter + "ProjectionType is ALL, but NonKeyAttributes is specified", ""},
 		{"nothing to include", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"INCLUDE"}`) + `]`, invalidParameter + "ProjectionType is INCLUDE, but NonKeyAttributes is not specified", ""},
@@ -268,5 +279,27 @@ func TestDeletedTable_IsDescribedInShort(t *testing.T) {
 		assert.Empty(tb, d.AttributeDefinitions)
 		assert.Empty(tb, d.GlobalSecondaryIndexes)
 		assert.Nil(tb, d.CreationDateTime)
+	})
+}
+
+func TestUpdateTable_AddsAndRemovesOneIndexAtATime(t *testing.T) {
+	onTable(t, func(tb table) {
+		err := tb.raw("UpdateTable", `{"TableName":"TABLE","GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"gsi"}},{"Delete":{"IndexName":"keys"}}]}`)
+		tb.exactly(err, "LimitExceededException", "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table", "Only 1 online index can be created or deleted simultaneously per table")
+	})
+}
+
+func TestDeletionProtection_KeepsTheTable(t *testing.T) {
+	onTable(t, func(tb table) {
+		protect := func(enable bool) {
+			_, err := tb.UpdateTable(tb.ctx(), &dynamodb.UpdateTableInput{TableName: tb.name, DeletionProtectionEnabled: &enable})
+			require.NoError(tb, err)
+		}
+		protect(true)
+		_, err := tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: tb.name})
+		tb.exactly(err, "ValidationException", "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.", "Resource cannot be deleted as it is currently protected against deletion")
+		protect(false)
+		_, err = tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: tb.name})
+		require.NoError(tb, err)
 	})
 }

@@ -210,6 +210,7 @@ func TestItem_BeyondTheLimitsIsRefused(t *testing.T) {
 		{"index key of wrong type", d{"pk": "p", "sk": "s", "gpk": 1}, "Type mismatch for Index Key"},
 		{"empty index key", d{"pk": "p", "sk": "s", "gpk": ""}, "empty string value"},
 		{"item over 400 KB", d{"pk": "p", "sk": "s", "x": strings.Repeat("x", 409_600)}, "Item size has exceeded the maximum allowed size"},
+		{"item over 400 KB with its entry in a local index", d{"pk": "p", "sk": "s", "lsk": "l", "inc": strings.Repeat("x", 209_000)}, "Item size has exceeded the maximum allowed size"},
 		{"empty set", d{"pk": "p", "sk": "s", "x": stringSet{}}, "may not be empty"},
 		{"set with duplicates", d{"pk": "p", "sk": "s", "x": stringSet{"a", "a"}}, "contains duplicates"},
 		{"number set with equal numbers", d{"pk": "p", "sk": "s", "x": numberSet{"1", "1.0"}}, "contains duplicates"},
