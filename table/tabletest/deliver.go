@@ -12,14 +12,13 @@ import (
 
 // incoming is a request that has not been applied yet.
 type incoming struct {
-	op       string
-	root     *jsontree.Node
-	parseErr error
-	index    int          // number in the request log
-	faults   []*armed     // faults that hit it
-	tables   []string     // that it names, if there are faults
-	keys     []touchedKey // primary keys in it, if there are faults
-	late     bool         // delivered later, by a fault
+	op     string
+	root   *jsontree.Node // null if the body is no JSON
+	index  int            // number in the request log
+	faults []*armed       // faults that hit it
+	tables []string       // that it names, if there are faults
+	keys   []touchedKey   // primary keys in it, if there are faults
+	late   bool           // delivered later, by a fault
 }
 
 // lateRequest is a request to be applied later, for the first time or again.
@@ -61,10 +60,7 @@ func (in *incoming) all(k FaultKind) (out []*armed) {
 // readsEventually reports whether the request, a read, reads a table without ConsistentRead.
 func (in *incoming) readsEventually() bool {
 	eventual := func(n *jsontree.Node) bool { return !n.Get("ConsistentRead").Bool }
-	switch {
-	case in.root == nil:
-		return false
-	case in.op == "BatchGetItem":
+	if in.op == "BatchGetItem" {
 		return slices.ContainsFunc(in.root.Get("RequestItems").Members, func(m jsontree.Member) bool { return eventual(&m.Value) })
 	}
 	return eventual(in.root)
@@ -93,7 +89,10 @@ func errReset() error {
 // serve handles one request. It returns an error only for a failure of the transport.
 func (e *Engine) serve(ctx context.Context, op string, body []byte) (*answer, error) {
 	in := incoming{op: op}
-	in.root, in.parseErr = jsontree.Parse(body)
+	var err error
+	if in.root, err = jsontree.Parse(body); err != nil {
+		in.root = &jsontree.Node{}
+	}
 	if a := e.arrive(&in); a != nil {
 		return a, nil
 	}
@@ -220,9 +219,6 @@ func (e *Engine) hold(ctx context.Context, in *incoming, f *armed) error {
 
 // sleep waits for d. It returns the context's error if the context ends first.
 func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -265,9 +261,6 @@ func (e *Engine) deliver() {
 
 // named returns the primary keys and tables in a request, for faults. It skips what it cannot read, and checks nothing else.
 func (e *Engine) named(in *incoming) (keys []touchedKey, tables []string) {
-	if in.parseErr != nil || in.root == nil {
-		return nil, nil
-	}
 	c := &call{e: e}
 	visit := func(table string, n *jsontree.Node, member string) {
 		if table == "" {

@@ -195,7 +195,7 @@ func (e *Engine) execute(in *incoming) *answer {
 		c.tables, c.keys = in.tables, in.keys
 	case h == nil:
 		err = fail(codeUnknown, "")
-	case in.parseErr != nil || in.root.Kind != jsontree.Object:
+	case in.root.Kind != jsontree.Object:
 		err = errSerialization()
 	default:
 		if err = c.checkShape(); err == nil {

@@ -6,6 +6,7 @@ import (
 	"compress/zlib"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -109,6 +110,44 @@ func TestServeHTTP_RefusesAnUnknownOperation(t *testing.T) {
 }
 
 // What a request does in the test's process, such as a call of Fault.When, has ended when Close returns.
+func TestHTTPClient_RefusesWhatIsNoRequestWhateverTheFaults(t *testing.T) {
+	e := tabletest.New(t)
+	e.Inject(tabletest.Fault{Kind: tabletest.StaleRead}, tabletest.Fault{Kind: tabletest.Delay}, tabletest.Fault{Kind: tabletest.Throttle, Key: item{"pk": s("a")}})
+	for _, text := range []string{"", "{", "[1]", "null"} {
+		for _, op := range []string{"GetItem", "BatchGetItem", "TransactWriteItems"} {
+			var body io.Reader // nil if there is nothing
+			if text != "" {
+				body = strings.NewReader(text)
+			}
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost", body)
+			require.NoError(t, err)
+			r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+			resp, err := e.HTTPClient().Do(r)
+			require.NoError(t, err)
+			answer, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			assert.Equal(t, http.StatusBadRequest, resp.StatusCode)
+			assert.Contains(t, string(answer), "SerializationException")
+		}
+	}
+	assert.Len(t, e.Requests(), 12)
+}
+
+func TestListen_TellsWhereItCannot(t *testing.T) {
+	_, err := tabletest.New(t).Listen("no address")
+	assert.ErrorContains(t, err, `tabletest: listen on "no address"`)
+}
+
+// A recorder has no connection to close.
+func TestServeHTTP_AnswersBadGatewayWhereItCannotCloseTheConnection(t *testing.T) {
+	e := tabletest.New(t)
+	e.Inject(tabletest.Fault{Kind: tabletest.DropReply})
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("{}")))
+	assert.Equal(t, http.StatusBadGateway, w.Code)
+}
+
 func TestClose_WaitsForRequests(t *testing.T) {
 	e, c := listening(t)
 	entered := make(chan struct{})
