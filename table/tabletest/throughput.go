@@ -69,10 +69,7 @@ func (p *provision) read(in *fields, at target) error {
 	if err := p.readLimit(in.wantedLimit(), at); err != nil {
 		return err
 	}
-	if err := p.readWarmth(in.wantedWarmth(), at); err != nil {
-		return err
-	}
-	return nil
+	return p.readWarmth(in.wantedWarmth(), at)
 }
 
 func (p *provision) readLimit(w wanted, at target) error {
