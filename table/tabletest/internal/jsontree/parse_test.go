@@ -20,7 +20,8 @@ func TestParse_KeepsOrder(t *testing.T) {
 
 // FuzzParse accepts exactly what encoding/json accepts, and reads the same values.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{`{}`, `{"a":[1,-2.5e+3,"x\\\"\u0041",true,false,null]}`, `[`, `{"a"}`, `"\ud800"`, `01`, `1.`, "\"\x00\"", `nul`, `[1,]`, `{"a":1}x`,
+	for _, s := range []string{
+		`{}`, `{"a":[1,-2.5e+3,"x\\\"\u0041",true,false,null]}`, `[`, `{"a"}`, `"\ud800"`, `01`, `1.`, "\"\x00\"", `nul`, `[1,]`, `{"a":1}x`,
 		`"\b\f\n\r\t\/\u00AF\uD83D\uDE00\ud83dx\ud83d\u0041"`, `{1:2}`, `{"a\x":1}`, `{"a":}`, `{"a":1`, `{"a":1]`, `[1`, `"abc`, `"\n`, `"\`, `"\u12`, `"\u12g4"`, `"\ud83d\u12"`, `"\x"`,
 		"\"\n\"", "\"\\n\n\"", `1.x`, `1e`, "\"a\xff\"", "\"\\n\xff\r\"",
 	} {
