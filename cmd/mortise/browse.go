@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -31,8 +34,7 @@ func collectionCommand() command {
 }
 
 func (c *call) collection(ctx context.Context, s *store) error {
-	rows := []json.RawMessage{}
-	g := tty.Grid{Head: []string{"SORT KEY", "TYPE", "VERSION", "EXPIRES", "ATTRIBUTES"}}
+	rows, items := []json.RawMessage{}, []table.Item{}
 	for item, err := range s.table.Query(ctx, table.Query{PK: c.operands[0], Consistent: true}) {
 		if err != nil {
 			return err
@@ -41,21 +43,45 @@ func (c *call) collection(ctx context.Context, s *store) error {
 		if err != nil {
 			return err
 		}
-		rows = append(rows, text)
-		g.Add(s.cells(item)...)
+		rows, items = append(rows, text), append(items, item)
 	}
 	if len(rows) == 0 { // DynamoDB answers the same if the table has the partition key, but not the sort key
 		if err := s.checkKeys(ctx); err != nil {
 			return err
 		}
 	}
+	malformed, err := s.malformed(ctx, c.operands[0], items)
+	if err != nil {
+		return err
+	}
 	return c.print(map[string]any{"pk": c.operands[0], "rows": rows}, func(w io.Writer) {
 		if len(rows) == 0 {
 			tty.Say(w, "no rows\n")
 			return
 		}
+		g := tty.Grid{Head: []string{"SORT KEY", "TYPE", "VERSION", "EXPIRES", "ATTRIBUTES"}}
+		for _, item := range items {
+			g.Add(s.cells(item, malformed)...)
+		}
 		g.Write(w, c.columns())
 	})
+}
+
+// malformed returns why rows of locks in a collection are malformed, by what the locks belong to. Records, with which cells decodes a row,
+// does not check it: it would show a lock that a client with another attribute prefix holds as a free one.
+func (s *store) malformed(ctx context.Context, pk string, items []table.Item) (map[string]error, error) {
+	list := map[string]error{}
+	if !slices.ContainsFunc(items, s.locks.Records().Owns) {
+		return list, nil
+	}
+	for r, err := range s.locks.List(ctx, lock.In(pk)) {
+		if errors.Is(err, lock.ErrMalformed) {
+			list[r.Of] = err
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // checkKeys returns an error if the table has other keys than it was described with.
@@ -68,19 +94,22 @@ func (s *store) checkKeys(ctx context.Context) error {
 }
 
 // cells returns the columns for a row. For the row of a lock, the last column is about its line.
-func (s *store) cells(item table.Item) []string {
+func (s *store) cells(item table.Item, malformed map[string]error) []string {
 	scheme := s.table.Scheme()
 	cells := []string{plain(item[scheme.SK]), plain(item[scheme.Type]), plain(item[scheme.Version]), expiry(item[scheme.TTL]), ""}
 	if records := s.locks.Records(); records.Owns(item) {
 		r, err := records.Decode(item)
-		d := s.document(r, err)
-		switch {
-		case err != nil:
+		if err = cmp.Or(err, malformed[r.Of]); err != nil {
 			cells[4] = "malformed: " + err.Error()
-		case d.Held:
-			cells[4] = fmt.Sprintf("held by %s for %s, %d waiting, fence %d", d.holder(), s.ago(d.Since), d.waiting(), d.Fence)
-		default:
-			cells[4] = fmt.Sprintf("free for %s, fence %d", s.ago(d.Since), d.Fence)
+			return cells
+		}
+		d := s.document(r, nil)
+		cells[4] = "free for " + s.ago(d.Since)
+		if d.Held {
+			cells[4] = fmt.Sprintf("held by %s for %s, %d waiting", d.holder(), s.ago(d.Since), d.waiting())
+		}
+		if d.Fence > 0 { // permits have none
+			cells[4] += fmt.Sprintf(", fence %d", d.Fence)
 		}
 		return cells
 	}

@@ -315,6 +315,34 @@ func TestLook_ATableOfAnotherScheme(t *testing.T) {
 	})
 }
 
+// The line of a lock in a collection tells what show tells.
+func TestCollection_ShowsTheStatesOfLocks(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		target := func(name string) lock.Target { return lock.Beside(keys.NewKey("T", name)) }
+		permit := func(name string) *lock.Lease {
+			l, err := b.rival.Acquire(b.Context(), target(name), lock.Permits(3))
+			require.NoError(b, err)
+			return l
+		}
+		permit("some")
+		require.NoError(b, permit("none").Release(b.Context()))
+		free := b.acquire(target("free"))
+		require.NoError(b, free.Release(b.Context()))
+		for name, change := range map[string]table.Change{"line": table.Attr("line").Set([]int{5}), "fence": table.Attr("fence").Set(-5)} {
+			b.acquire(target(name))
+			require.NoError(b, b.table.Write(b.Context(), table.Update(keys.NewKey("T", "LOCK#"+name), change)))
+		}
+		o := b.run("collection T")
+		assert.Zero(b, o.code, o.stderr)
+		for name, text := range map[string]string{
+			"some": `held by rival for \S+, 0 waiting`, "none": `free for \S+`, "free": `free for \S+, fence \d+`,
+			"line": `malformed: .*line.*`, "fence": `malformed: .*fence is not an integer, or is negative`,
+		} {
+			assert.Regexp(b, `(?m)^LOCK#`+name+` +mortise.Lock +\S+ +`+text+`$`, o.stdout)
+		}
+	})
+}
+
 // A table without sort key has no collections: that is no empty one.
 func TestCollection_OfATableWithoutSortKey(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
@@ -408,6 +436,8 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 func TestLook_ALockOfAnotherPrefix(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		b.acquire(report)
+		o := b.run("collection LOCK#report", envLock+"_ATTRIBUTE_PREFIX=lock_")
+		assert.Contains(b, o.stdout, "malformed: lock: list: malformed lock row: a client with another Config.AttributePrefix wrote it", "it is not free")
 		for _, args := range []string{"show report", "exec report -- true", "force report --yes"} {
 			o := b.run(args, envLock+"_ATTRIBUTE_PREFIX=lock_")
 			assert.Contains(b, o.stdout+o.stderr, "set lock.attribute_prefix in --scheme", args)
