@@ -163,10 +163,11 @@ func (*besideValue) Set(string) error {
 	return errors.New("want two values: --beside PK SK")
 }
 
-// takeBeside removes --beside PK SK from the arguments, and keeps the key.
+// takeBeside removes --beside PK SK from the arguments, and keeps the key. It leaves empty values, as of variables that are not set, to the
+// flag, which refuses them: otherwise they would mean no --beside at all.
 func (c *call) takeBeside(args []string) []string {
 	for i, a := range args {
-		if (a == "--beside" || a == "-beside") && i+2 < len(args) && c.command.locks {
+		if (a == "--beside" || a == "-beside") && i+2 < len(args) && c.command.locks && args[i+1] != "" && args[i+2] != "" {
 			c.beside = keys.NewKey(args[i+1], args[i+2])
 			return slices.Concat(args[:i], args[i+3:])
 		}

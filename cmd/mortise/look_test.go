@@ -238,6 +238,27 @@ func TestParse_AllIsAnOperandBehindTwoDashes(t *testing.T) {
 	assert.Equal(t, []string{"a"}, c.operands)
 }
 
+// Variables that are not set must not make a call another one, least of all one that takes a lock away.
+func TestParse_RefusesEmptyValues(t *testing.T) {
+	for want, args := range map[string][]string{
+		"want two values: --beside PK SK":                 {"force", "a", "--beside", "", ""},
+		`invalid value "" for flag -beside`:               {"show", "--beside", "", "x"},
+		"invalid value \"x\" for flag -beside":            {"show", "--beside", "x", ""},
+		"an empty argument":                               {"watch", "a", ""},
+		"--reason: empty":                                 {"force", "a", "--reason", ""},
+		`unexpected argument "b": the command stands`:     {"exec", "a", "b", "--", "c"},
+		`for flag -permits: want a whole number`:          {"exec", "a", "--permits", "", "--", "c"},
+		`for flag -wait: want a duration with its unit`:   {"exec", "a", "--wait", "", "--", "c"},
+		`for flag -lease: want a duration with its unit,`: {"exec", "a", "--lease", "-1s", "--", "c"},
+	} {
+		require.ErrorIs(t, (&call{}).parse(args), errUsage, want)
+		require.ErrorContains(t, (&call{}).parse(args), want)
+	}
+	c := &call{}
+	require.NoError(t, c.parse(strings.Fields("exec a --permits 3 --wait 0 --grace 1s -- c")))
+	assert.Equal(t, []any{3, time.Duration(0), time.Second}, []any{*c.permits, *c.maxWait, *c.graceLength})
+}
+
 // A time without its zone would be read as one of the reader's.
 func TestExpiry_HasItsZone(t *testing.T) {
 	assert.Equal(t, "2026-12-05T11:07:47Z", expiry(&types.AttributeValueMemberN{Value: "1796468867"}))
@@ -438,7 +459,11 @@ func TestLook_ALockOfAnotherPrefix(t *testing.T) {
 		b.acquire(report)
 		o := b.run("collection LOCK#report", envLock+"_ATTRIBUTE_PREFIX=lock_")
 		assert.Contains(b, o.stdout, "malformed: lock: list: malformed lock row: a client with another Config.AttributePrefix wrote it", "it is not free")
-		for _, args := range []string{"show report", "exec report -- true", "force report --yes"} {
+		o = b.run("sessions", envLock+"_ATTRIBUTE_PREFIX=lock_")
+		assert.Equal(b, exitFailure, o.code, "the list lacks the holder")
+		assert.Empty(b, o.stdout)
+		assert.Contains(b, o.stderr, "who holds 1 locks is not known, such as report: ")
+		for _, args := range []string{"sessions", "show report", "exec report -- true", "force report --yes"} {
 			o := b.run(args, envLock+"_ATTRIBUTE_PREFIX=lock_")
 			assert.Contains(b, o.stdout+o.stderr, "set lock.attribute_prefix in --scheme", args)
 			assert.NotContains(b, o.stdout+o.stderr, "resets the row", args)

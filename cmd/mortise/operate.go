@@ -64,8 +64,10 @@ func sessionsCommand() command {
 					return err
 				}
 				return errors.Join(unread, c.print(map[string]any{"sessions": list}, func(w io.Writer) {
-					if len(list) == 0 {
+					if len(list) == 0 && unread == nil {
 						tty.Say(w, "no session holds a lock or waits for one%s\n", c.read(s)) // a lease of its own can hold one
+					}
+					if len(list) == 0 {
 						return
 					}
 					g := tty.Grid{Head: []string{"OWNER", "STATE", "LASTS", "HOLDS", "WAITS FOR", "SESSION"}, Optional: []int{5}}
@@ -83,7 +85,7 @@ func sessionsCommand() command {
 	}
 }
 
-// sessions reads the sessions of all places in the lines of the selected locks. unread is why some of them could not be read.
+// sessions reads the sessions of all places in the lines of the selected locks. unread is why the list may lack some, or their states.
 func (c *call) sessions(ctx context.Context, s *store) (_ []*sessionDocument, unread, err error) {
 	locks, err := c.list(ctx, s)
 	if err != nil {
@@ -92,7 +94,11 @@ func (c *call) sessions(ctx context.Context, s *store) (_ []*sessionDocument, un
 	list := []*sessionDocument{}
 	byID := map[string]*sessionDocument{}
 	var ids []string
+	var unknown []*lockDocument // locks of which nobody can tell who holds them
 	for i := range locks {
+		if locks[i].Error != "" {
+			unknown = append(unknown, &locks[i])
+		}
 		for place, p := range locks[i].Line {
 			if p.Session == "" {
 				continue
@@ -119,6 +125,10 @@ func (c *call) sessions(ctx context.Context, s *store) (_ []*sessionDocument, un
 	for _, x := range found {
 		d := byID[x.ID]
 		d.Owner, d.Asked, d.Until, d.State = cmp.Or(x.Owner, d.Owner), x.Asked, tty.Moment(x.Expires), s.state(x)
+	}
+	if len(unknown) > 0 {
+		first := unknown[0]
+		unread = errors.Join(unread, fmt.Errorf("who holds %d locks is not known, such as %s: %s: %s", len(unknown), first.title(), first.Error, ifMalformed(first.Error)))
 	}
 	return list, unread, nil
 }
