@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -262,7 +261,8 @@ type lockPageView struct {
 	ForcedFence  int64
 	Runs         []string
 	HasData      bool
-	Data         string // empty if it is hidden
+	ShowData     bool
+	Data         string // empty without ShowData
 	Began        string
 	Changes      []changeView
 	Wrong        string
@@ -318,7 +318,7 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 		v.Writes = number(r.Writes)
 	}
 	v.Forced, v.ForcedFence, v.Runs = r.Forced, r.ForcedFence, runs(r)
-	if v.HasData = !r.Data.IsZero(); v.HasData && c.config.ShowData {
+	if v.HasData, v.ShowData = !r.Data.IsZero(), c.config.ShowData; v.HasData && v.ShowData {
 		v.Data = payload(r.Data)
 	}
 	if !r.DeleteAfter.IsZero() {
@@ -341,15 +341,8 @@ func runs(r *lock.Record) (list []string) {
 	return list
 }
 
-// payload formats a payload as JSON.
+// payload formats a payload as the page of items formats it. Decoding it would round its numbers.
 func payload(d lock.Data) string {
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return "It cannot be shown: " + err.Error()
-	}
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(text)
+	av, _ := d.MarshalDynamo() // it does not fail
+	return nested(av)
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +71,34 @@ func TestText_WritesTimesAndNumbersForPeople(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1\u202f000", 1234567: "1\u202f234\u202f567"} {
 		assert.Equal(t, want, number(n))
 	}
+}
+
+// Values are shown as they are in the table: a decoded number could be another one. A payload is formatted as its attribute is.
+func TestValue_OfEachKind(t *testing.T) {
+	const big = "9007199254740993" // that no float64 is
+	n, no := &types.AttributeValueMemberN{Value: big}, &types.AttributeValueMemberNULL{Value: true}
+	for _, tt := range []struct {
+		av                  types.AttributeValue
+		kind, value, nested string
+	}{
+		{&types.AttributeValueMemberS{Value: "a<\"\x1b"}, "text", "a<\"\x1b", `"a<\"\x1b"`},
+		{&types.AttributeValueMemberS{}, "text", "", `""`},
+		{n, "number", big, big},
+		{&types.AttributeValueMemberB{Value: []byte{0, 255}}, "bytes", "AP8=", "AP8="},
+		{&types.AttributeValueMemberBOOL{Value: true}, "boolean", "true", "true"},
+		{no, "null", "null", "null"},
+		{&types.AttributeValueMemberL{Value: []types.AttributeValue{n, no}}, "list", "[" + big + ", null]", "[" + big + ", null]"},
+		{&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"b": no, "a": n}}, "map", "{a: " + big + ", b: null}", "{a: " + big + ", b: null}"},
+		{&types.AttributeValueMemberSS{Value: []string{"a", "b"}}, "set", `{"a", "b"}`, `{"a", "b"}`},
+		{&types.AttributeValueMemberNS{Value: []string{"1", big}}, "set", "{1, " + big + "}", "{1, " + big + "}"},
+		{&types.AttributeValueMemberBS{Value: [][]byte{{0, 255}, {1}}}, "set", "{AP8=, AQ==}", "{AP8=, AQ==}"},
+	} {
+		var d lock.Data
+		require.NoError(t, d.UnmarshalDynamo(tt.av))
+		assert.Equal(t, []string{tt.kind, tt.value, tt.nested}, []string{kind(tt.av), value(tt.av), payload(d)})
+	}
+	assert.Equal(t, strings.Repeat("x", maxShown), cut(strings.Repeat("x", maxShown)))
+	assert.Equal(t, "x"+strings.Repeat("ä", maxShown/2-1)+"…", cut("x"+strings.Repeat("ä", maxShown)), "no half of a character")
 }
 
 // What no list shows of a lock is not kept: rows by another hand can have 400 KB of it each.
