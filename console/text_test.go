@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/migrations"
 )
 
 func TestChanges_TellWhatHappenedBetweenTwoReads(t *testing.T) {
@@ -47,6 +49,100 @@ func TestChanges_TellWhatHappenedBetweenTwoReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, changes(&c.was, &c.is, c.existed, c.exists)) })
 	}
+}
+
+func TestRuns_TellOfTheLastAndThePresentOne(t *testing.T) {
+	const one, two = 86_400_000, 2 * 86_400_000
+	begun, failed, finished := "The run for 1970-01-03 00:00:00 UTC has begun and not finished.", "The run for 1970-01-02 00:00:00 UTC has failed.", "The run for 1970-01-02 00:00:00 UTC has finished."
+	for _, tt := range []struct {
+		ran, running, failed int64
+		want                 []string
+	}{
+		{0, 0, 0, nil},
+		{0, two, 0, []string{begun}},
+		{one, 0, 0, []string{finished}},
+		{one, one, 0, []string{finished}},
+		{one, two, one, []string{begun, failed}},
+		{one, two, 1, []string{begun, finished}},
+	} {
+		assert.Equal(t, tt.want, runs(&lock.Record{Ran: tt.ran, Running: tt.running, Failed: tt.failed}))
+	}
+}
+
+func TestMigrations_TellHowTheyContinue(t *testing.T) {
+	at := time.Date(2026, time.November, 28, 23, 30, 0, 0, time.FixedZone("", -5*3600))
+	running, failed := migrations.Record{State: migrations.Running, Owner: "o", Started: at, Attempts: 2}, migrations.Record{State: migrations.Failed, Step: "copy", Attempts: 1}
+	down := failed
+	down.Down, down.Step = true, ""
+	const begun = "up was begun by o at 2026-11-29 04:30:00 UTC, attempt 2; "
+	for want, s := range map[string]migrations.Status{
+		"":                                    {State: migrations.Applied, Record: &migrations.Record{State: migrations.Applied}},
+		"recorded as applied, without a run":  {State: migrations.Applied, Record: &migrations.Record{State: migrations.Applied, Baseline: true}},
+		"it has changed since it was applied": {State: migrations.Drifted, Record: &migrations.Record{State: migrations.Applied}},
+		begun + "it runs now":                 {State: migrations.Running, Record: &running, Live: true},
+		begun + "it was interrupted: up continues it":                               {State: migrations.Running, Record: &running, Resumable: true},
+		"up has failed in step copy, attempt 1; an operator has to decide (repair)": {State: migrations.Failed, Record: &failed},
+		"down has failed, attempt 1; down continues it":                             {State: migrations.Failed, Record: &down, Resumable: true},
+		"only the table has it":                                                     {State: migrations.Missing, Record: &migrations.Record{State: migrations.Applied}},
+		begun + "it was interrupted: the program that has it continues it, or an operator decides (repair); only the table has it": {State: migrations.Missing, Record: &running},
+	} {
+		assert.Equal(t, want, note(&s))
+	}
+	for want, s := range map[stepView]migrations.StepStatus{
+		{Text: "done", Done: true}: {Done: true},
+		{Text: "under way"}:        {},
+		{Text: "done: 1\u202f000 items read, 7 changed", Done: true}:                                                 {Done: true, Segments: 4, SegmentsDone: 4, Seen: 1000, Changed: 7, Total: 1000},
+		{Text: "5 items read, 0 changed, 0 of 4 segments done"}:                                                      {Segments: 4, Seen: 5},
+		{Text: "9 items read of about 6, 0 changed, 3 of 4 segments done", Bar: true, Percent: 100}:                  {Segments: 4, SegmentsDone: 3, Seen: 9, Total: 6},
+		{Text: "1\u202f000 items read of about 3\u202f000, 5 changed, 0 of 4 segments done", Bar: true, Percent: 33}: {Segments: 4, Seen: 1000, Changed: 5, Total: 3000},
+	} {
+		assert.Equal(t, want, viewStep(&s))
+	}
+}
+
+func TestState_OfASession(t *testing.T) {
+	now := time.Now()
+	for want, s := range map[string]sighting{
+		"ended, it has no row dead":                         {},
+		"marked dead 1 min ago dead":                        {found: true, Session: lock.Session{Dead: now.Add(-time.Minute), Expires: now.Add(time.Hour)}},
+		"alive, it does not know the time alive":            {found: true},
+		"silent, its lease ended 3 s ago dead":              {found: true, at: now, Session: lock.Session{Expires: now.Add(-3 * time.Second)}},
+		"late, its lease has just ended late":               {found: true, at: now, Session: lock.Session{Expires: now.Add(-time.Second)}},
+		"alive when its row was read, 5 s ago alive":        {found: true, at: now.Add(-5 * time.Second), Session: lock.Session{Expires: now.Add(-3 * time.Second)}},
+		"alive, its lease ends in 1 s unless renewed alive": {found: true, at: now, Session: lock.Session{Expires: now}},
+	} {
+		text, class := state(s, now)
+		assert.Equal(t, want, text+" "+class)
+	}
+}
+
+func TestFreshness_TellsHowOldAListCanBe(t *testing.T) {
+	assert.Equal(t, "All locks are read every 11 s, with the whole table, since they have no index. The first 50 are read every 4 s. 3 more are counted and not shown.",
+		(&lockList{passes: 1, took: 11 * time.Second, more: 3}).freshness())
+	assert.Contains(t, (&lockList{index: true}).freshness(), "Reading the index of locks for the first time")
+	assert.NotContains(t, (&lockList{index: true, passes: 1}).freshness(), "whole table")
+}
+
+// A timer that has fired already must not end a feed that a reader has entered meanwhile.
+func TestFeed_DoesNotEndUnderAReader(t *testing.T) {
+	c := &Console{}
+	c.ctx, c.cancel = context.WithCancelCause(t.Context())
+	var during context.Context
+	f := newFeed(c, func(ctx context.Context, _ func(int)) {
+		during = ctx
+		<-ctx.Done()
+	})
+	_, leave, err := f.enter()
+	require.NoError(t, err)
+	f.end()
+	assert.NotNil(t, f.stop)
+	leave()
+	f.end()
+	f.end() // its own timer
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, context.Cause(during), errClosed)
+	_, _, err = f.enter()
+	require.ErrorIs(t, err, errClosed)
 }
 
 func TestText_WritesTimesAndNumbersForPeople(t *testing.T) {
