@@ -188,7 +188,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case embedded(r):
 		c.fail(w, r, http.StatusForbidden, "Pages of other sites can have links to the console, and nothing else of it.")
 	case c.ctx.Err() != nil:
-		c.fail(w, r, http.StatusServiceUnavailable, "The console is closed.")
+		c.refuse(w, r, errClosed)
 	case isAsset:
 		file.serve(w, r)
 	case name == "events":
@@ -225,18 +225,22 @@ func (c *Console) page(w http.ResponseWriter, r *http.Request, p pageFunc) {
 	if err == nil {
 		body, err = part.first(r.Context())
 	}
-	var mine *statusError
 	switch {
 	case err == nil:
 		c.write(w, r, http.StatusOK, part, body)
 	case r.Context().Err() != nil: // nobody reads the answer
-	case errors.As(err, &mine):
-		c.fail(w, r, mine.status, mine.text)
-	case errors.Is(err, errClosed):
-		c.fail(w, r, http.StatusServiceUnavailable, "The console is closed.")
 	default:
-		c.fail(w, r, http.StatusBadGateway, "The table cannot be read: "+c.failure(err))
+		c.refuse(w, r, err)
 	}
+}
+
+// refuse answers with an error.
+func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	var mine *statusError
+	if !errors.As(err, &mine) {
+		mine = &statusError{http.StatusBadGateway, "The table cannot be read: " + c.failure(err)}
+	}
+	c.fail(w, r, mine.status, mine.text)
 }
 
 // fail answers with a page that shows one sentence. In place of items it also has their form: who may not read the whole table can still read

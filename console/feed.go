@@ -2,7 +2,7 @@ package console
 
 import (
 	"context"
-	"errors"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -11,7 +11,7 @@ import (
 const linger = 15 * time.Second
 
 // errClosed is the cause with which Close ends all that a Console has begun, and with which a feed without readers ends.
-var errClosed = errors.New("console: closed")
+var errClosed error = &statusError{http.StatusServiceUnavailable, "The console is closed."}
 
 // feed reads what one kind of page shows, once for all readers who have such a page open, and only while there are any.
 // Readers get snapshots, which are never modified.

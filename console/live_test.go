@@ -374,6 +374,23 @@ func TestEvents_ThatAreRefusedLeaveNothingBehind(t *testing.T) {
 	})
 }
 
+// A page that is being read when the console is closed is answered as a later one is.
+func TestClose_EndsWhatIsRead(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour})
+		for _, page := range []string{"items", "items?pk=a", "indexes", "locks"} {
+			go func() {
+				text := w.get(page, map[bool]int{true: http.StatusOK, false: http.StatusServiceUnavailable}[page == "locks"]) // which shows what is known
+				assert.Equal(w, page != "locks", strings.Contains(text, "The console is closed."), page)
+			}()
+		}
+		time.Sleep(2 * time.Second)
+		require.NoError(w, w.c.Close())
+		time.Sleep(5 * time.Second)
+		w.engine.ClearFaults()
+	})
+}
+
 // As many locks can be followed as pages can be open. When those are closed, others can.
 func TestLock_TooManyThatAreFollowedAreRefused(t *testing.T) {
 	if testkit.RaceEnabled {

@@ -29,13 +29,11 @@ func (c *Console) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	part, err := p(c, r)
-	var mine *statusError
-	switch {
-	case errors.As(err, &mine):
-		c.fail(w, r, mine.status, mine.text)
-		return
-	case err != nil || part.enter == nil:
-		c.fail(w, r, http.StatusNotFound, "This page has no events.")
+	if err == nil && part.enter == nil {
+		err = &statusError{http.StatusNotFound, "This page has no events."}
+	}
+	if err != nil {
+		c.refuse(w, r, err)
 		return
 	}
 	if !c.connect() {
@@ -45,12 +43,8 @@ func (c *Console) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	defer c.disconnect()
 	leave, err := part.enter()
-	switch {
-	case errors.As(err, &mine):
-		c.fail(w, r, mine.status, mine.text)
-		return
-	case err != nil:
-		c.fail(w, r, http.StatusServiceUnavailable, "The console is closed.")
+	if err != nil {
+		c.refuse(w, r, err)
 		return
 	}
 	defer leave()
