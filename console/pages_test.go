@@ -384,8 +384,9 @@ func TestIndexes_ShowTheSchemaAndWhatDiffers(t *testing.T) {
 		text := w.get("indexes", http.StatusOK)
 		assert.Contains(w, text, "the table differs from its schema")
 		assert.Contains(w, html.UnescapeString(text), "+ index gsi3 (gsi3pk:S; all)")
+		assert.Regexp(w, `(?s)<b>lsi1</b>.*local.*keys only`, text)
 	}, func(w *world) {
-		w.schema.Indexes = append(w.schema.Indexes, table.Index{Name: "gsi3", PK: "gsi3pk"})
+		w.schema.Indexes = append(w.schema.Indexes, table.Index{Name: "gsi3", PK: "gsi3pk"}, table.Index{Name: "lsi1", SK: "lsk", Local: true, Include: []string{}})
 		var err error
 		w.config.Table, err = table.Open(w.engine.Client(), w.schema)
 		require.NoError(w, err)
