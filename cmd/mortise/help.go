@@ -48,24 +48,22 @@ mortise help COMMAND tells more.
 
 // help explains one command, or lists all.
 func help(_ context.Context, c *call) error {
-	var b strings.Builder
 	if len(c.operands) == 0 {
-		tty.Say(&b, "%s\n", introduction)
-		g := tty.Grid{}
-		for _, x := range commands() {
-			g.Add("  "+strings.TrimSpace(x.name+" "+x.operands), x.text)
-		}
-		g.Write(&b, 0)
-		tty.Say(&b, "%s", manual)
-	} else {
-		x := find(c.operands[0])
-		if x == nil {
-			return usagef("no command %q", c.operands[0])
-		}
-		x.help(&b)
+		return c.print(nil, func(w io.Writer) {
+			tty.Say(w, "%s\n", introduction)
+			g := tty.Grid{}
+			for _, x := range commands() {
+				g.Add("  "+strings.TrimSpace(x.name+" "+x.operands), x.text)
+			}
+			g.Write(w, 0)
+			tty.Say(w, "%s", manual)
+		})
 	}
-	_, err := io.WriteString(c.stdout, b.String())
-	return err
+	x := find(c.operands[0])
+	if x == nil {
+		return usagef("no command %q", c.operands[0])
+	}
+	return c.print(nil, x.help)
 }
 
 // help explains a command.

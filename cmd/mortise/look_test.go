@@ -90,6 +90,12 @@ func TestLook_ShowsWhoHoldsAndWhoWaits(t *testing.T) {
 		}
 		assert.Contains(b, b.run("show free", names...).stdout, "nobody, for")
 		assert.Contains(b, b.run("show never", names...).stdout, "nobody has acquired it")
+		assert.Regexp(b, `(?m)^lock +beside T never\n.*nobody has acquired it.*\nno row +T LOCK#never$`, b.run("show --beside T never", names...).stdout)
+		assert.Equal(b, lockDocument{Beside: &keyText{"T", "never"}}, asJSON[lockDocument](b.T, b.run("show --json --beside T never", names...)))
+		longest := b.acquire(lock.Beside(keys.NewKey("T", strings.Repeat("x", 600)))) // no lock has such a name
+		assert.Contains(b, b.run("ls --in T", names...).stdout, "beside T xxx")
+		require.NoError(b, longest.Release(b.Context()))
+		require.NoError(b, b.table.Write(b.Context(), table.Delete(keys.NewKey("T", "LOCK#"+strings.Repeat("x", 600)))))
 		one := asJSON[lockDocument](b.T, b.run("show --json --beside TENANT#acme ORDER#1", names...))
 		assert.True(b, one.Held)
 		assert.NotNil(b, one.Until)
@@ -192,6 +198,10 @@ func TestShow_TellsWhetherEachHolderLives(t *testing.T) {
 		}
 		assert.Equal(b, []string{"rival true live true", "other true live true"}, states("report"))
 		assert.Equal(b, []string{"other false  true"}, states("fixed"))
+		assert.Regexp(b, `(?m)^report +rival and 1 more +\S+ +\d+ +0$`, b.run("ls").stdout)
+		assert.Equal(b, outcome{0, "asked rival and 1 more to give up report\n", ""}, b.run("revoke report"))
+		assert.Contains(b, b.run("revoke fixed").stderr, "the holder cannot be asked")
+		assert.Equal(b, "the holder", (&lockDocument{}).holder(), "it came after the look")
 		assert.Regexp(b, `(?s)held by +rival, a reader, for \S+\nticket.*\nlease +lasts until .*held by +other, a reader, for \S+\nticket.*\nlease +lasts`, b.run("show report").stdout)
 		r, err := b.rival.Inspect(b.Context(), report)
 		require.NoError(b, err)
@@ -215,6 +225,12 @@ func TestSessions_DoNotDenyAHolderWithoutOne(t *testing.T) {
 		require.NoError(b, err)
 		assert.Equal(b, outcome{0, "no session holds a lock or waits for one\n", ""}, b.run("sessions"))
 	})
+}
+
+func TestBytesText_HasOneUnit(t *testing.T) {
+	for text, n := range map[string]int64{"10239 bytes": 10<<10 - 1, "10 KB": 10 << 10, "16 MB": 16 << 20, "10 GB": 10 << 30, "5000 GB": 5000 << 30} {
+		assert.Equal(t, text, bytesText(n))
+	}
 }
 
 func TestSpan_HasTwoUnitsAtMost(t *testing.T) {
@@ -433,6 +449,11 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 		require.ErrorIs(b, next.Write(b.Context(), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))), lock.ErrLost)
 		assert.Contains(b, b.run("show report").stdout, "taken by force from the previous holder: test")
 
+		held = b.acquire(report)
+		o = answer("y\n", func() { require.NoError(b, held.Release(b.Context())) })
+		assert.Equal(b, 1, o.code)
+		assert.Contains(b, o.stderr, "the holder has given it up meanwhile: nothing was done")
+
 		// A ticket from a variable that is not set must not mean any holder.
 		held = b.acquire(report)
 		o = b.run("force report --yes --ticket=")
@@ -440,16 +461,19 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 		require.NoError(b, held.Write(b.Context(), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))))
 
 		// A row that is not in order.
-		key := keys.NewKey("LOCK#broken", "LOCK#broken")
-		broken := b.acquire(lock.Name("broken"))
-		require.NoError(b, b.table.Write(b.Context(), table.Update(key, table.Attr("line").Set([]string{"no ticket"}))))
-		assert.Contains(b, b.run("ls").stdout, "malformed lock row")
-		assert.Contains(b, b.run("show broken").stdout, "mortise force resets the row")
-		assert.Equal(b, outcome{0, "reset broken: its row was malformed\n", ""}, b.run("force broken --yes"))
-		r, err := b.rival.Inspect(b.Context(), lock.Name("broken"))
-		require.NoError(b, err)
-		assert.False(b, r.Held())
-		assert.Greater(b, r.Fence, broken.Fence())
+		for i, line := range []any{[]string{"no ticket"}, []string{""}, []int{5}, 5, "", map[string]any{}} {
+			name := fmt.Sprint("broken", i)
+			broken := b.acquire(lock.Name(name))
+			require.NoError(b, b.table.Write(b.Context(), table.Update(keys.NewKey("LOCK#"+name, "LOCK#"+name), table.Attr("line").Set(line))))
+			assert.Contains(b, b.run("ls").stdout, "malformed lock row")
+			assert.Contains(b, b.run("show "+name).stdout, "mortise force resets the row")
+			assert.Contains(b, b.briefly("watch "+name), "malformed lock row")
+			assert.Equal(b, outcome{0, "reset " + name + ": its row was malformed\n", ""}, b.run("force "+name+" --yes"))
+			r, err := b.rival.Inspect(b.Context(), lock.Name(name))
+			require.NoError(b, err)
+			assert.False(b, r.Held())
+			assert.Greater(b, r.Fence, broken.Fence())
+		}
 	})
 }
 
@@ -690,9 +714,13 @@ func TestExplain_MistakesOfAFirstDay(t *testing.T) {
 	o = invoke(t.Context(), "ls --table app", nil, "")
 	assert.Equal(t, exitFailure, o.code)
 	assert.Contains(t, o.stderr, "no AWS credentials")
-	o = invoke(t.Context(), "ls --table app --engine "+url, nil, "")
-	assert.Equal(t, exitFailure, o.code)
-	assert.Contains(t, o.stderr, "no table app")
+	for _, args := range []string{"ls", "ls --json", "show a", "watch", "watch a", "sessions", "revoke a", "force a --yes", "collection a", "table", "table --json"} {
+		o = invoke(t.Context(), args+" --table app --engine "+url, nil, "")
+		assert.Equal(t, exitFailure, o.code, args)
+		assert.Contains(t, o.stderr, "no table app", args)
+		assert.Equal(t, 1, strings.Count(o.stderr, "\n"), args)
+		assert.Empty(t, o.stdout, args)
+	}
 
 	c := &call{command: find("ls"), environ: []string{envTable + "=app"}}
 	for kind, want := range map[error]string{
@@ -704,6 +732,20 @@ func TestExplain_MistakesOfAFirstDay(t *testing.T) {
 	cancel()
 	code, text := c.verdict(ctx, ctx.Err())
 	assert.Equal(t, []any{130, "interrupted"}, []any{code, text})
+}
+
+// A result that cannot be written is a failure, such as on a full disk.
+func TestPrint_TellsThatTheOutputIsFull(t *testing.T) {
+	for _, args := range []string{"help", "help ls", "ls", "ls --json", "show a", "sessions", "watch", "watch --json", "collection a", "table", "serve --addr 127.0.0.1:0"} {
+		var stderr strings.Builder
+		var more []string
+		if !strings.HasPrefix(args, "help") {
+			more = []string{"--engine", "demo"}
+		}
+		code := run(t.Context(), append(strings.Fields(args), more...), nil, strings.NewReader(""), full{}, &stderr)
+		name, _, _ := strings.Cut(args, " ")
+		assert.Equal(t, []any{exitFailure, "mortise " + name + ": standard output: no space left\n"}, []any{code, stderr.String()}, args)
+	}
 }
 
 func TestHelp_ExplainsEachCommand(t *testing.T) {
@@ -749,6 +791,7 @@ func TestJudge_GoesByWhatBecameOfTheTransaction(t *testing.T) {
 		"its own condition, after a lost one":   {refused(true, 0), exitUnknown},
 		"no answer":                             {&table.Error{Kind: table.ErrUnreachable}, exitUnknown},
 		"DynamoDB does not like the expression": {&table.Error{Kind: table.ErrInvalid}, exitFailure},
+		"its own condition, without an item":    {table.ConditionErrors{{Index: 1}}, exitRefused},
 	} {
 		d, err := judge(t.Context(), tt.err, 2)
 		var end *exit
@@ -757,6 +800,10 @@ func TestJudge_GoesByWhatBecameOfTheTransaction(t *testing.T) {
 		assert.Equal(t, tt.code == exitLost, d.Lost, name)
 		assert.False(t, d.Written)
 		for _, r := range d.Refused {
+			if name == "its own condition, without an item" {
+				assert.Nil(t, r.Found)
+				continue
+			}
 			assert.JSONEq(t, `{"n":{"N":"1"}}`, string(r.Found))
 		}
 	}

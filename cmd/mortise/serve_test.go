@@ -119,6 +119,16 @@ func TestServe_IsNotOpenToTheNetworkByAccident(t *testing.T) {
 	}
 }
 
+// An address that another program listens on is named.
+func TestServe_AnAddressInUse(t *testing.T) {
+	url, err := tabletest.New(t).Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	out := invoke(t.Context(), "serve --engine demo --addr "+strings.TrimPrefix(url, "http://"), nil, "")
+	assert.Equal(t, exitFailure, out.code)
+	assert.Contains(t, out.stderr, strings.TrimPrefix(url, "http://"))
+	assert.Empty(t, out.stdout)
+}
+
 // A browser that does not read its answer makes no failure of an interrupt.
 func TestServe_EndsWithoutAReaderOfAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

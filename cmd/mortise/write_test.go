@@ -54,6 +54,31 @@ func TestWrite_TakesTheTableFromTheToken(t *testing.T) {
 	})
 }
 
+// What cannot be sent is not, and the lock stays as it is.
+func TestWrite_RefusesWhatItCannotSend(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		token := b.acquire(report).GuardToken().String()
+		const action = `{"Delete": {"Key": {"pk": {"S": "a"}, "sk": {"S": "b"}}}}`
+		for _, tt := range []struct {
+			args, text, want string
+			code             int
+		}{
+			{"", "", "want a JSON array", exitFailure},
+			{"", "null", "want a JSON array", exitFailure},
+			{"", "[]", "no actions", exitFailure},
+			{"", "[{}]", "action 0: want one member", exitFailure},
+			{"", "[" + strings.Repeat(action+",", 99) + action + "]", "100 actions, and the guard is one: at most 99", exitFailure},
+			{"--engine demo", "[" + action + "]", "--engine demo: a demo is the engine of exec", exitUsage},
+			{"--scheme none.json", "[" + action + "]", "none.json", exitUsage},
+		} {
+			o := invoke(b.Context(), "write - --json "+tt.args, b.environ(envGuard+"="+token), tt.text)
+			assert.Equal(b, tt.code, o.code, tt.text)
+			assert.Contains(b, o.stderr, tt.want)
+			assert.Empty(b, o.stdout)
+		}
+	})
+}
+
 // The settings of locks can name an index, which write does not need.
 func TestWrite_WhereLocksHaveAnIndex(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
