@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -680,6 +681,58 @@ func TestSettings_FlagsEnvironmentFile(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %s", o.stderr)
 		assert.Empty(t, o.stdout)
 	}
+}
+
+// exec's times go by the lease. These are not called, since exec would start this program again.
+func TestSettings_OfALease(t *testing.T) {
+	d := func(text string) *time.Duration { d, _ := time.ParseDuration(text); return &d }
+	for _, tt := range []struct {
+		lease, grace *time.Duration
+		want         string // the error; empty for none
+	}{
+		{nil, nil, ""},
+		{d("1s"), d("100ms"), ""},
+		{d("10s"), d("5s"), ""},
+		{d("0s"), nil, "--lease 0s: want at least 1s"},
+		{d("999ms"), nil, "--lease 999ms: want at least 1s"},
+		{d("10s"), d("999ms"), "--grace 999ms: want 1s to 5s with a lease of 10s"},
+		{d("10s"), d("5001ms"), "--grace 5.001s: want 1s to 5s with a lease of 10s"},
+		{nil, d("0s"), "--grace 0s: want 2s to 10s with a lease of 20s"},
+	} {
+		c := &call{command: find("exec"), engine: engineDemo, leaseLength: tt.lease, graceLength: tt.grace}
+		s, err := c.settings()
+		if err == nil {
+			_, err = c.timing(s)
+		}
+		code, text := c.verdict(t.Context(), err)
+		if tt.want == "" {
+			assert.NoError(t, err)
+			continue
+		}
+		assert.Equal(t, exitExec, code)
+		assert.Contains(t, text, tt.want)
+	}
+}
+
+// An interrupt ends the question whether a lock is to be taken away, and takes nothing.
+func TestForce_IsInterruptedWhileItAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := newStore(t)
+		held, err := s.locks.Acquire(t.Context(), report)
+		require.NoError(t, err)
+		ctx, interrupt := context.WithCancel(t.Context())
+		end := make(chan struct{})
+		defer close(end)
+		var stdout, stderr strings.Builder
+		c := &call{
+			command: find("force"), operands: []string{"report"}, stdin: endless{begun: interrupt, end: end}, stdout: &stdout, stderr: &stderr,
+			width: func(any) (int, bool) { return 80, true },
+		}
+		code, text := c.verdict(ctx, c.force(ctx, s))
+		assert.Equal(t, []any{exitSignal + int(syscall.SIGINT), "interrupted"}, []any{code, text})
+		assert.Empty(t, stdout.String())
+		assert.NoError(t, held.Context().Err())
+	})
 }
 
 // A URL with a password is refused, and not repeated.
