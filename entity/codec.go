@@ -61,9 +61,15 @@ func (k keyPlan) missing(v reflect.Value) *field {
 	return nil
 }
 
+// empty reports whether the field has no value for a key. Nor has a zero of which its type makes no text, such as that of an enumeration: no
+// attribute is written for it, or the row's own encoding refuses it.
 func (f *field) empty(v reflect.Value) bool {
-	_, has, err := f.keyValue(v)
-	return !has && err == nil
+	stored, err := f.stored(f.of(v))
+	if err != nil {
+		return false
+	}
+	_, has, err := keyValue(stored)
+	return !has && (err == nil || stored.IsZero())
 }
 
 // restore sets the wanted fields of v from a key. The others have attributes of their own, and may be of types that cannot be read

@@ -175,3 +175,53 @@ func TestIndex_RefusesAValueThatIsNotReadBack(t *testing.T) {
 		require.ErrorContains(t, err, "a entity_test.tag cannot be read back", name)
 	}
 }
+
+// medal is an enumeration: its zero is no medal, and has no text.
+type medal int
+
+func (m medal) IsZero() bool { return m == 0 }
+
+func (m medal) MarshalText() ([]byte, error) {
+	if m == 0 {
+		return nil, errors.New("no medal")
+	}
+	return []byte{'a' + byte(m)}, nil
+}
+
+func (m *medal) UnmarshalText(b []byte) error {
+	*m = medal(b[0] - 'a')
+	return nil
+}
+
+// A zero without a text is an empty field: nothing of it is stored, so that the row loses nothing. A pointer to it is not empty.
+func TestIndex_AZeroWithoutATextIsEmpty(t *testing.T) {
+	type row struct {
+		ID    string `dynamo:"id"`
+		Medal medal  `dynamo:"medal,omitempty"`
+		Kept  medal  `dynamo:"-"`
+		At    *medal `dynamo:"-"`
+	}
+	base := entity.Spec[row]{Type: "Row", PK: "ROW#{id}", SK: "ROW"}
+	index := func(pk string) func(*entity.Spec[row]) {
+		return func(s *entity.Spec[row]) { s.Indexes = []entity.Index[row]{{Name: "gsi1", PK: pk, SK: "{id}"}} }
+	}
+	none := medal(0)
+	for name, change := range map[string]func(*entity.Spec[row]){
+		"index": index("MEDAL#{medal}"), "home": index("MEDAL#{Kept}"),
+		"unique": func(s *entity.Spec[row]) { s.Unique = []entity.Unique[row]{{Name: "medal", Key: "{medal}"}} },
+	} {
+		spec := base
+		change(&spec)
+		rows := define(t, offline(t, schema("app")), spec)
+		put := rows.CreateOp(row{ID: "1"})
+		require.NoError(t, put.Err(), name)
+		assert.Nil(t, put.Item()["g1pk"], name)
+		require.NoError(t, rows.UpdateOp(row{ID: "1", Medal: 1}, entity.Remove("medal")).Err(), name)
+		require.NoError(t, rows.DeleteOp(row{ID: "1"}).Err(), name)
+	}
+	spec := base
+	index("MEDAL#{At}")(&spec)
+	rows := define(t, offline(t, schema("app")), spec)
+	require.NoError(t, rows.CreateOp(row{ID: "1"}).Err())
+	require.ErrorIs(t, rows.CreateOp(row{ID: "1", At: &none}).Err(), entity.ErrInvalid)
+}
