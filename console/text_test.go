@@ -127,10 +127,10 @@ func TestFreshness_TellsHowOldAListCanBe(t *testing.T) {
 func TestFeed_DoesNotEndUnderAReader(t *testing.T) {
 	c := &Console{}
 	c.ctx, c.cancel = context.WithCancelCause(t.Context())
-	var during context.Context
+	var ended error
 	f := newFeed(c, func(ctx context.Context, _ func(int)) {
-		during = ctx
 		<-ctx.Done()
+		ended = context.Cause(ctx)
 	})
 	_, leave, err := f.enter()
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestFeed_DoesNotEndUnderAReader(t *testing.T) {
 	f.end()
 	f.end() // its own timer
 	require.NoError(t, c.Close())
-	require.ErrorIs(t, context.Cause(during), errClosed)
+	require.ErrorIs(t, ended, errClosed)
 	_, _, err = f.enter()
 	require.ErrorIs(t, err, errClosed)
 }
