@@ -21,11 +21,11 @@
 //   - Two fields with the same attribute name are refused, unless the first is less deep in embedded structs, so that Go selects it
 //     too. guregu/dynamo stores the first one.
 //   - A type that could not be read back is refused: one that writes itself as text and reads none, and an interface with methods.
-//     Such a value can be in an interface without methods, which takes any text.
+//     Such a value can be in an interface without methods, which takes any text, and in a type that decodes itself.
 //   - A type that only reads text is written by its kind, as by guregu/dynamo, and is read in that form as well.
 //   - A struct of which nothing is exported is an error if it is not zero. guregu/dynamo writes an empty map.
 //   - A map of which two keys have the same text is an error.
-//   - The tag omitemptyelem does not apply to the elements of an array, which would be read at other positions.
+//   - The tag omitemptyelem makes NULL of the empty elements of an array. Without them, the others would be read at other positions.
 //   - A value whose methods have pointer receivers, such as a big.Int, is encoded by them if it is decoded by them. guregu/dynamo
 //     writes its exported fields, which cannot be read back.
 //   - No method is called on a nil pointer. It is omitted, or NULL if the tag has null.
@@ -33,7 +33,7 @@
 //   - Maps that are encoded as sets are written in sorted order. Sets of byte arrays are written with all their elements.
 //   - A binary that is shorter than its array leaves the rest zero. An element of a binary set that does not have the
 //     length of its array is an error.
-//   - A field of type types.AttributeValue is read, too, also if it is NULL. One of a type such as types.AttributeValueMemberM, without
+//   - A field of type types.AttributeValue is read, too, also if it is NULL. One of type types.AttributeValueMemberM, without
 //     a pointer, is refused.
 //   - Cycles of pointers and interfaces are an error.
 //   - A custom encoding also applies to a value that is nested in a value of the same type.
@@ -47,6 +47,7 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/guregu/dynamo/v2"
 )
 
 // Item is a row.
@@ -113,7 +114,7 @@ type Field struct {
 // Compile compiles a struct type. Its error joins the errors of all attributes that cannot be encoded.
 func Compile(t reflect.Type) (*Struct, error) {
 	l, lost := layoutOf(t)
-	c := new(compiler)
+	c := &compiler{lenient: implements[dynamo.ItemUnmarshaler](reflect.PointerTo(t))}
 	fields, bad := c.fields(l)
 	if err := errors.Join(append(Problems(lost), Problems(bad)...)...); err != nil {
 		return nil, err
@@ -265,7 +266,9 @@ func (f *Field) Decode(av types.AttributeValue, v reflect.Value) error {
 
 // compiler compiles each type once, so that a type that contains itself does not recurse without end.
 type compiler struct {
-	toAny    bool // what is encoded will be read into an interface, which takes any attribute value
+	// lenient permits what this package could not read back: it is read into an interface, which takes any attribute value, or by a
+	// method of a type around it.
+	lenient  bool
 	encoders map[encoderKey]*encodeFunc
 	decoders map[reflect.Type]*decodeFunc
 }

@@ -225,6 +225,9 @@ func TestStruct_LosesNothingWhereGuregusLoses(t *testing.T) {
 			C [2][]string `dynamo:",omitemptyelem,omitempty"`
 		}
 		roundTrip(t, row{[3]string{"", "b", ""}, [][2]*int{{nil, new(int)}}, [2][]string{nil, {"x"}}})
+		roundTrip(t, struct {
+			A [3]strict `dynamo:",omitemptyelem"`
+		}{[3]strict{{}, {"b"}, {}}})
 	})
 	t.Run("types inside of themselves", func(t *testing.T) {
 		roundTrip(t, struct{ L endless }{endless{{}, {{}}}})
@@ -365,7 +368,7 @@ func TestCompile_RefusesWhatCouldNotBeReadBack(t *testing.T) {
 	}
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[struct{ F types.AttributeValueMemberM }](),
-		reflect.TypeFor[struct{ F []types.AttributeValueMemberN }](),
+		reflect.TypeFor[struct{ F []types.AttributeValueMemberM }](),
 	} {
 		_, err := codec.Compile(typ)
 		require.ErrorContains(t, err, "only as a pointer", "%v", typ)
@@ -374,6 +377,8 @@ func TestCompile_RefusesWhatCouldNotBeReadBack(t *testing.T) {
 	roundTrip(t, struct {
 		F []*big.Int `dynamo:",set"`
 	}{[]*big.Int{big.NewInt(1)}})
+
+	roundTrip(t, struct{ F []types.AttributeValueMemberN }{[]types.AttributeValueMemberN{{Value: "1"}}})
 
 	// An interface takes any text.
 	type row struct{ Any any }
@@ -390,6 +395,106 @@ func TestCompile_RefusesWhatCouldNotBeReadBack(t *testing.T) {
 		require.NoError(t, compile[row](t).Decode(item, reflect.ValueOf(&got).Elem()))
 		assert.Equal(t, want, got.Any)
 	}
+}
+
+// strict cannot be read from the empty text, which it writes if it is zero.
+type strict struct{ s string }
+
+func (s strict) MarshalText() ([]byte, error) { return []byte(s.s), nil }
+
+func (s *strict) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		return fmt.Errorf("no text")
+	}
+	s.s = string(b)
+	return nil
+}
+
+// shape is one of several types, of which circle is one. drawing, gallery and album know how to read them.
+type (
+	shape   interface{ MarshalText() ([]byte, error) }
+	circle  struct{ R int }
+	drawing struct {
+		Shapes []shape         `dynamo:"shapes"`
+		ByName map[mute]circle `dynamo:"byname,omitempty"`
+		Inner  []drawing       `dynamo:"inner,omitempty"`
+	}
+	gallery []shape
+	album   struct{ Cover shape }
+)
+
+func (c circle) MarshalText() ([]byte, error) { return fmt.Append(nil, c.R), nil }
+
+func circleOf(av types.AttributeValue) (c circle, err error) {
+	_, err = fmt.Sscan(av.(*types.AttributeValueMemberS).Value, &c.R)
+	return c, err
+}
+
+func (g *gallery) UnmarshalDynamo(av types.AttributeValue) error {
+	for _, av := range av.(*types.AttributeValueMemberL).Value {
+		c, err := circleOf(av)
+		if err != nil {
+			return err
+		}
+		*g = append(*g, c)
+	}
+	return nil
+}
+
+func (d *drawing) UnmarshalDynamoDBAttributeValue(av types.AttributeValue) error {
+	m := av.(*types.AttributeValueMemberM).Value
+	if inner, ok := m["inner"].(*types.AttributeValueMemberL); ok {
+		d.Inner = make([]drawing, len(inner.Value))
+		for i, av := range inner.Value {
+			if err := d.Inner[i].UnmarshalDynamoDBAttributeValue(av); err != nil {
+				return err
+			}
+		}
+	}
+	if byName, ok := m["byname"].(*types.AttributeValueMemberM); ok {
+		d.ByName = map[mute]circle{}
+		for name, av := range byName.Value {
+			var key mute
+			if _, err := fmt.Sscanf(name, "M%d", (*int)(&key)); err != nil {
+				return err
+			}
+			c, err := circleOf(av)
+			if err != nil {
+				return err
+			}
+			d.ByName[key] = c
+		}
+	}
+	return (*gallery)(&d.Shapes).UnmarshalDynamo(m["shapes"])
+}
+
+func (a *album) UnmarshalDynamoItem(item dynamo.Item) (err error) {
+	a.Cover, err = circleOf(item["Cover"])
+	return err
+}
+
+func TestCompile_LeavesToATypeThatDecodesItselfWhatIsInIt(t *testing.T) {
+	type row struct {
+		Drawing drawing  `dynamo:"drawing"`
+		Pointer *drawing `dynamo:"pointer"`
+		Gallery gallery  `dynamo:"gallery"`
+	}
+	one := drawing{Shapes: []shape{circle{1}}, ByName: map[mute]circle{2: {3}}}
+	roundTrip(t, row{one, &drawing{Shapes: []shape{circle{4}}, Inner: []drawing{one}}, gallery{circle{5}, circle{6}}})
+
+	a := album{circle{7}}
+	item, err := compile[album](t).Encode(reflect.ValueOf(&a).Elem(), 0)
+	require.NoError(t, err)
+	var got album
+	require.NoError(t, dynamo.UnmarshalItem(item, &got))
+	assert.Equal(t, a, got)
+
+	_, err = codec.Compile(reflect.TypeFor[struct {
+		Drawing drawing
+		Shape   shape
+	}]())
+	require.ErrorContains(t, err, `attribute "Shape": unsupported type codec_test.shape`, "outside of such a type")
+	assert.Len(t, codec.Problems(err), 1)
 }
 
 // same has one text for all values.
@@ -417,6 +522,13 @@ func TestEncode_RefusesAStructOfWhichNothingIsExported(t *testing.T) {
 		None void     `dynamo:"none"`
 	}
 	roundTrip(t, row{URL: &url.URL{Scheme: "https", Host: "x"}})
+	type excluded struct {
+		Conn *int `dynamo:"-"`
+		n    int
+	}
+	item, err := compile[struct{ In excluded }](t).Encode(reflect.ValueOf(&struct{ In excluded }{excluded{new(int), 1}}).Elem(), 0)
+	require.NoError(t, err, "its author excluded what is exported")
+	assert.Equal(t, codec.Item{"In": &types.AttributeValueMemberM{Value: codec.Item{}}}, item)
 	at := date(time.Unix(1, 0))
 	for _, o := range []row{{At: at}, {Omit: &at}, {Zero: at}, {URL: &url.URL{Host: "x", User: url.User("ada")}}} {
 		_, err := compile[row](t).Encode(reflect.ValueOf(&o).Elem(), 0)

@@ -41,7 +41,7 @@ func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
 	switch {
 	case isValue(t):
 		return encodeValue, nil
-	case isValue(reflect.PointerTo(t)):
+	case t == reflect.TypeFor[types.AttributeValueMemberM]() && !c.lenient: // it is written as a map, and a map is read as its content
 		return nil, fmt.Errorf("%s is an attribute value only as a pointer", t)
 	case fl&unixTime != 0 && isTime(t):
 		return encodeUnix, nil
@@ -51,7 +51,10 @@ func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
 		return encodeTime, nil
 	}
 	way := methodOf(t)
-	if !c.toAny && (t.Kind() == reflect.Interface && t.NumMethod() > 0 || way == byText && !readsText(t)) {
+	if by := decodedBy(reflect.PointerTo(t)); !c.lenient && way == noMethod && (by == byDynamo || by == byAWS) {
+		return (&compiler{lenient: true}).encoder(t, fl) // its own method reads what is in it
+	}
+	if !c.lenient && (t.Kind() == reflect.Interface && t.NumMethod() > 0 || way == byText && !readsText(t)) {
 		return nil, fmt.Errorf("unsupported type %s, which could not be read back", t)
 	}
 	switch way {
@@ -231,11 +234,11 @@ func (c *compiler) pointer(t reflect.Type, fl flags) (encodeFunc, error) {
 }
 
 // list encodes a list. Elements keep their positions: an element without a value is written as empty or NULL, unless
-// the tag has omitemptyelem. In an array they keep them in any case, because it is read by positions.
+// the tag has omitemptyelem. In an array, which is read by positions, NULL then stands for an omitted element: not each type
+// reads an empty text.
 func (c *compiler) list(t reflect.Type, fl flags) (encodeFunc, error) {
 	var sub flags
-	omits := func(fl flags) bool { return fl&omitEmptyElem != 0 && t.Kind() != reflect.Array }
-	if !omits(fl) {
+	if fl&omitEmptyElem == 0 {
 		sub |= allowEmpty | asNull
 	}
 	sub |= fl & allowEmptyElem
@@ -255,7 +258,7 @@ func (c *compiler) list(t reflect.Type, fl flags) (encodeFunc, error) {
 				return nil, err
 			case av != nil:
 				list = append(list, av)
-			case !omits(fl):
+			case fl&omitEmptyElem == 0 || t.Kind() == reflect.Array:
 				list = append(list, null())
 			}
 		}
@@ -274,7 +277,7 @@ func (c *compiler) document(t reflect.Type, fl flags) (encodeFunc, error) {
 			return nil, fmt.Errorf("unsupported type %s: keys have to be strings or encoding.TextMarshaler", t)
 		}
 		name = plainText
-	} else if !c.toAny && !readsName(t.Key()) {
+	} else if !c.lenient && !readsName(t.Key()) {
 		return nil, fmt.Errorf("unsupported type %s, whose keys could not be read back", t)
 	}
 	var sub flags
@@ -385,7 +388,7 @@ func encodeAny(v reflect.Value, fl flags, depth int) (types.AttributeValue, erro
 			return nil, ErrDepth
 		}
 	}
-	enc, err := (&compiler{toAny: true}).newEncoder(v.Elem().Type(), fl)
+	enc, err := (&compiler{lenient: true}).newEncoder(v.Elem().Type(), fl)
 	if err != nil {
 		return nil, err
 	}

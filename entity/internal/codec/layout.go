@@ -77,6 +77,7 @@ type layout struct {
 	problems []error // fields that are lost
 
 	unexported bool // it has fields that are not exported and not tagged "-"
+	excluded   bool // it has exported fields that are tagged "-"
 }
 
 type member struct {
@@ -105,6 +106,7 @@ func (l *layout) walk(t reflect.Type, trail []int, within []reflect.Type, seen m
 		f := t.Field(i)
 		name, fl := tag(f)
 		if name == "-" {
+			l.excluded = l.excluded || f.IsExported()
 			continue
 		}
 		at := place{index: append(slices.Clip(trail), i)}
@@ -143,8 +145,9 @@ func (l *layout) walk(t reflect.Type, trail []int, within []reflect.Type, seen m
 	return nil
 }
 
-// opaque reports whether a struct has fields and none of them is encoded, like url.Userinfo.
-func (l *layout) opaque() bool { return l.unexported && len(l.members) == 0 }
+// opaque reports whether a struct has fields and none of them is exported, like url.Userinfo. If all exported ones are tagged "-",
+// its author wants an empty map.
+func (l *layout) opaque() bool { return l.unexported && !l.excluded && len(l.members) == 0 }
 
 // allocate sets nil embedded pointers to new structs. It skips unexported types, whose pointers reflection cannot set: these
 // have no attributes.

@@ -67,7 +67,7 @@ func (c *compiler) set(t reflect.Type) (encodeFunc, error) {
 		reads = readsName
 	}
 	switch k := elem.Kind(); {
-	case isText(elem) && !c.toAny && !reads(elem):
+	case isText(elem) && !c.lenient && !reads(elem):
 		return nil, fmt.Errorf("unsupported type %s, whose elements could not be read back", t)
 	case isText(elem):
 		return texts(from, keyText), nil

@@ -198,6 +198,7 @@ type asymmetric struct {
 type values struct {
 	S *types.AttributeValueMemberS    `dynamo:"s,omitempty"`
 	M *types.AttributeValueMemberM    `dynamo:"m,omitempty"`
+	N types.AttributeValueMemberN     `dynamo:"n,omitempty"`
 	L []*types.AttributeValueMemberSS `dynamo:"l,omitempty"`
 }
 
