@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
+	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -115,9 +116,9 @@ type schedule struct {
 	key       keys.Key
 	intervals intervals
 	job       job
-	done      int64     // start of the last interval that is known to be recorded, epoch milliseconds; 0 for none
-	told      time.Time // DynamoDB's time in the answer to the last look
-	toldAt    time.Time // monotonic: when that answer came
+	done      int64         // start of the last interval that is known to be recorded, epoch milliseconds; 0 for none
+	told      time.Time     // DynamoDB's time in the answer to the last look
+	toldAt    clock.Instant // when that answer came
 
 	retried int64           // start of the last interval with a failed run
 	retries backoff.BackOff // of that interval; nil if its runs are not repeated
@@ -168,7 +169,7 @@ func (s *schedule) look() (row lockrow.Row, now time.Time, err error) {
 			return row, now, ErrNoTime
 		}
 		if !known || now.Sub(told.Add(clk.Ago(began))).Abs() <= s.intervals.length() {
-			s.told, s.toldAt = now, clk.Now()
+			s.told, s.toldAt = now, clk.Instant()
 			return row, now, nil
 		}
 		known = false
@@ -184,17 +185,14 @@ func (s *schedule) sleep() error {
 	}
 	clk := s.client.clk()
 	begin := s.begin(s.done).Add(clk.N(min(s.intervals.length()/20, maxJitter)))
-	for {
-		left := min(s.until(begin), maxSleep-clk.Ago(s.toldAt))
-		if left <= 0 {
+	for last := s.toldAt; ; {
+		left, now := min(s.until(begin), maxSleep-clk.Ago(s.toldAt.Mono)), clk.Instant()
+		if left <= 0 || now.Since(last)-now.Mono.Sub(last.Mono) > time.Second {
 			return nil
 		}
-		start := clk.Instant()
+		last = now
 		if err := clk.Sleep(s.open, min(left, time.Minute)); err != nil {
 			return err
-		}
-		if clk.Instant().Since(start)-clk.Ago(start.Mono) > time.Second {
-			return nil
 		}
 	}
 }
@@ -206,7 +204,7 @@ func (s *schedule) begin(start int64) time.Time {
 
 // until returns how long it takes until a time of DynamoDB's clock, by what the last look told.
 func (s *schedule) until(then time.Time) time.Duration {
-	return then.Sub(s.told.Add(s.client.clk().Ago(s.toldAt)))
+	return then.Sub(s.told.Add(s.client.clk().Ago(s.toldAt.Mono)))
 }
 
 // end releases the lock after a run that returned err. over means that Every ends with the error. Otherwise Every goes on: at once if

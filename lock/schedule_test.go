@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -371,23 +372,36 @@ func TestEvery_NeverGetsTheLockByAPass(t *testing.T) {
 	})
 }
 
-// Every looks at the time within a minute of its machine's resuming: intervals may have passed.
+// Every looks at the time within a minute of its machine's resuming: intervals may have passed. The machine can be suspended between any
+// two readings of its clock.
 func TestEvery_LooksAfterASuspension(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		wall := &wallClock{}
-		c := w.coldClient(quiet, table.WithClock(wall.now))
-		bounded, cancel := context.WithTimeout(ctx, 3*time.Hour)
-		defer cancel()
-		ended := make(chan error, 1)
-		go func() {
-			ended <- c.Every(bounded, lock.Name("report"), 2*time.Hour, func(context.Context, *lock.Lease, time.Time) error { return nil })
-		}()
-		time.Sleep(10 * time.Minute)
-		require.Empty(t, w.requests(func() { time.Sleep(10 * time.Minute) }))
-		wall.jump(30 * time.Minute)
-		assert.NotEmpty(t, w.requests(func() { time.Sleep(61 * time.Second) }))
-		require.ErrorIs(t, <-ended, context.DeadlineExceeded)
-	})
+	for after := range 3 { // the readings of the wall clock within a minute
+		virtual(t, func(ctx context.Context, w *world) {
+			wall := &wallClock{}
+			var readings atomic.Int64
+			c := w.coldClient(quiet, table.WithClock(func() time.Time {
+				defer func() {
+					if readings.Add(-1) == 0 {
+						wall.jump(30 * time.Minute)
+					}
+				}()
+				return wall.now()
+			}))
+			bounded, cancel := context.WithTimeout(ctx, 3*time.Hour)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() {
+				ended <- c.Every(bounded, lock.Name("report"), 2*time.Hour, func(context.Context, *lock.Lease, time.Time) error { return nil })
+			}()
+			time.Sleep(10*time.Minute + time.Second)
+			require.Empty(t, w.requests(func() { time.Sleep(10 * time.Minute) }))
+			if readings.Store(int64(after)); after == 0 {
+				wall.jump(30 * time.Minute)
+			}
+			assert.NotEmpty(t, w.requests(func() { time.Sleep(3 * time.Minute) }))
+			require.ErrorIs(t, <-ended, context.DeadlineExceeded)
+		})
+	}
 }
 
 // An interval costs one read, also where it does not begin with a whole second.
