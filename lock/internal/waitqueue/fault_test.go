@@ -248,7 +248,7 @@ func TestPoller_ShortAnswerIsNoneForWhatIsMissing(t *testing.T) {
 		defer p.Close()
 		told := map[int]int{}
 		for i := range 3 {
-			watch(p, key(i), 0, func(look waitqueue.Look) time.Duration {
+			watch(p, key(i), time.Millisecond, func(look waitqueue.Look) time.Duration {
 				told[i]++
 				assert.Nil(t, look.Item)
 				assert.NoError(t, look.Err)
