@@ -478,7 +478,7 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 	})
 }
 
-// force does not reset a lock of clients with another prefix. So no advice says that it does.
+// mortise force refuses to reset a lock of clients with another prefix, so no command advises it.
 func TestLook_ALockOfAnotherPrefix(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		b.acquire(report)

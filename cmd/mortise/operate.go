@@ -64,10 +64,10 @@ func sessionsCommand() command {
 					return err
 				}
 				return errors.Join(unread, c.print(map[string]any{"sessions": list}, func(w io.Writer) {
-					if len(list) == 0 && unread == nil {
-						tty.Say(w, "no session holds a lock or waits for one%s\n", c.read(s)) // a lease of its own can hold one
-					}
 					if len(list) == 0 {
+						if unread == nil {
+							tty.Say(w, "no session holds a lock or waits for one%s\n", c.read(s)) // a lease of its own can hold one
+						}
 						return
 					}
 					g := tty.Grid{Head: []string{"OWNER", "STATE", "LASTS", "HOLDS", "WAITS FOR", "SESSION"}, Optional: []int{5}}

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// InOrder returns a value whose sets have their elements in order. The order means nothing to DynamoDB, but it does to
-// whoever compares two values as they are written.
+// InOrder returns a value whose sets have their elements in order. DynamoDB ignores the order. But two equal values are written as the
+// same bytes only if their sets are in order.
 func InOrder(av types.AttributeValue) types.AttributeValue {
 	switch av := av.(type) {
 	case *types.AttributeValueMemberSS:
