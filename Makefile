@@ -60,6 +60,9 @@ SLOW := bodyclose,contextcheck,gosec,nilerr,noctx,unparam,wastedassign
 quick-lint: $(LINT)
 	$(LINTRUN) --disable $(SLOW)
 
+# Worlds in virtual time are small, and there are thousands: fewer garbage collections take a tenth of the time away, for some memory.
+unit race proof: export GOGC := 400
+
 PLATFORMS := linux/386 windows/amd64 darwin/arm64
 
 .PHONY: platforms
