@@ -369,6 +369,39 @@ func TestInterrupt_KeepsWhatWasDone(t *testing.T) {
 	}
 }
 
+// A migration that fails after a backfill, or on its way down, and one whose failure nobody could record.
+func TestCommand_TellsHowFarAFailureCame(t *testing.T) {
+	golden(t, "how_far", func(s *script) {
+		s.program()
+		require.NoError(t, s.run("status"))
+		s.items(40)
+		list := []migrations.Migration{fill(false, func(context.Context, int) error { return nil })}
+		filled, broken := list[0].Up, true
+		list[0].Up = func(ctx context.Context, run *migrations.Run) error {
+			if err := filled(ctx, run); err != nil || !broken {
+				return err
+			}
+			return errors.New("after the backfill")
+		}
+		list[0].Down = fails("on its way down")
+		s.program(list...)
+		require.Error(t, s.run("up"))
+		broken = false
+		require.NoError(t, s.run("repair -yes"))
+		require.NoError(t, s.run("up"))
+		require.Error(t, s.run("down"))
+		list[0].Down = func(context.Context, *migrations.Run) error {
+			s.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest})
+			return errors.New("of an outage")
+		}
+		s.program(list...)
+		require.NoError(t, s.run("repair -yes"))
+		require.Error(t, s.run("down"))
+		s.engine.ClearFaults()
+		require.NoError(t, s.run("status"))
+	})
+}
+
 // The cause of a context is an error of its own where the signal package cancels it.
 func TestInterrupt_MayHaveACause(t *testing.T) {
 	golden(t, "interrupt_cause", func(s *script) {
@@ -437,6 +470,7 @@ func TestUsage_IsToldForAWrongCall(t *testing.T) {
 		for _, args := range []string{"up -to 7_none", "down -to 7_none"} {
 			require.ErrorIs(t, s.run(args), migrations.ErrInvalid)
 		}
+		require.ErrorIs(t, s.runIn(nil, "status"), migrations.ErrInvalid) //nolint:staticcheck // a mistake of the caller
 		s.m = nil
 		require.ErrorIs(t, s.run("status"), migrations.ErrInvalid)
 	})
