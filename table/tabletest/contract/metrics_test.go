@@ -25,6 +25,27 @@ func (tb table) metricsOf(pks ...string) map[string][]types.ItemCollectionMetric
 	return map[string][]types.ItemCollectionMetrics{*tb.name: all}
 }
 
+func TestCollectionMetrics_OfOneWriteNameItsCollection(t *testing.T) {
+	onTable(t, func(tb table) {
+		other := tb.withoutLocalIndex()
+		for _, each := range []table{tb, other} {
+			var want *types.ItemCollectionMetrics
+			if all := tb.metricsOf("p")[*each.name]; len(all) > 0 {
+				want = &all[0]
+			}
+			put, err := tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: each.name, Item: keyed("a", nil), ReturnItemCollectionMetrics: sizes})
+			require.NoError(tb, err)
+			assert.Equal(tb, want, put.ItemCollectionMetrics)
+			update, err := tb.UpdateItem(tb.ctx(), &dynamodb.UpdateItemInput{TableName: each.name, Key: key("a"), ReturnItemCollectionMetrics: sizes})
+			require.NoError(tb, err)
+			assert.Equal(tb, want, update.ItemCollectionMetrics)
+			del, err := tb.DeleteItem(tb.ctx(), &dynamodb.DeleteItemInput{TableName: each.name, Key: key("a"), ReturnItemCollectionMetrics: sizes})
+			require.NoError(tb, err)
+			assert.Equal(tb, want, del.ItemCollectionMetrics)
+		}
+	})
+}
+
 func TestCollectionMetrics_OfABatchNameEachCollectionOnce(t *testing.T) {
 	onTable(t, func(tb table) {
 		other := tb.withoutLocalIndex()

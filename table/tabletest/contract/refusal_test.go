@@ -34,6 +34,8 @@ func TestMissingTable_IsNamedByOperationsOnTables(t *testing.T) {
 		"DeleteTable":               {`{"TableName":"no-such"}`, code, items + ": Table: no-such not found", local},
 		"UpdateTable":               {`{"TableName":"no-such","BillingMode":"PAY_PER_REQUEST"}`, code, items + ": Table: no-such not found", local},
 		"DescribeTimeToLive":        {`{"TableName":"no-such"}`, code, items + ": Table: no-such not found", local},
+		"UpdateTimeToLive":          {`{"TableName":"no-such","TimeToLiveSpecification":{"AttributeName":"a","Enabled":true}}`, code, items + ": Table: no-such not found", local},
+		"UpdateContinuousBackups":   {`{"TableName":"no-such","PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true}}`, "TableNotFoundException", "Table not found: no-such", ""},
 		"DescribeContinuousBackups": {`{"TableName":"no-such"}`, "TableNotFoundException", "Table not found: no-such", ""},
 	} {
 		t.Run(op, func(t *testing.T) {

@@ -119,6 +119,9 @@ func TestTimeToLive_IsDescribed(t *testing.T) {
 		out, err := tb.DescribeTimeToLive(tb.ctx(), &dynamodb.DescribeTimeToLiveInput{TableName: tb.name})
 		require.NoError(tb, err)
 		assert.Equal(tb, types.TimeToLiveStatusDisabled, out.TimeToLiveDescription.TimeToLiveStatus)
+		disabled := &types.TimeToLiveSpecification{AttributeName: ptr("expires"), Enabled: ptr(false)}
+		_, err = tb.UpdateTimeToLive(tb.ctx(), &dynamodb.UpdateTimeToLiveInput{TableName: tb.name, TimeToLiveSpecification: disabled})
+		tb.refused(err, "TimeToLive is already disabled")
 		spec := &types.TimeToLiveSpecification{AttributeName: ptr("expires"), Enabled: ptr(true)}
 		_, err = tb.UpdateTimeToLive(tb.ctx(), &dynamodb.UpdateTimeToLiveInput{TableName: tb.name, TimeToLiveSpecification: spec})
 		require.NoError(tb, err)
