@@ -112,13 +112,11 @@ func (t *table) store(x *row) {
 	t.history.add(x.rowKey, old)
 }
 
-func (t *table) remove(k rowKey) {
-	old := t.rows.remove(k)
-	if old == nil {
-		return
-	}
+// remove deletes an existing row and records it for stale reads.
+func (t *table) remove(old *row) {
+	t.rows.remove(old.rowKey)
 	t.size -= old.size
-	t.history.add(k, old)
+	t.history.add(old.rowKey, old)
 }
 
 // fill builds an index from the existing items.

@@ -82,7 +82,7 @@ func (w *write) commit() *usage {
 	switch {
 	case w.after == nil && w.before == nil: // there was no item and there is none
 	case w.after == nil:
-		w.t.remove(w.place)
+		w.t.remove(w.before)
 	default:
 		now := &row{rowKey: w.place, item: w.after, size: w.after.Size()}
 		w.size = max(w.size, now.size)
