@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -132,6 +133,17 @@ func TestHTTPClient_RefusesWhatIsNoRequestWhateverTheFaults(t *testing.T) {
 		}
 	}
 	assert.Len(t, e.Requests(), 12)
+}
+
+func TestHTTPClient_AppliesNothingOfABodyThatBreaks(t *testing.T) {
+	e := tabletest.New(t)
+	body := io.MultiReader(strings.NewReader(`{"Limit":1}`), iotest.ErrReader(io.ErrUnexpectedEOF))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost", body)
+	require.NoError(t, err)
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
+	_, err = e.HTTPClient().Do(r)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	assert.Empty(t, e.Requests())
 }
 
 func TestListen_TellsWhereItCannot(t *testing.T) {
