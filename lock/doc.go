@@ -54,9 +54,9 @@
 //     behind it once: by up to one lease (its own, or that of a holder that has died too), and by two for each [Fixed] lease
 //     that it had asked for. ([Shared] describes an exception for readers behind a writer with a Fixed lease.)
 //   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves behind a lock or a place that it
-//     has reported as given up. A request that arrives late can leave a ticket that nobody uses. If its
-//     process lives, that ticket is removed at most one and a half leases after it is first and somebody waits. It can take
-//     longer if others wait behind more than 1,000 tickets of that process.
+//     has reported as given up. A request that arrives late can leave a ticket that nobody uses. If its process lives, that
+//     ticket is removed at most one and a half leases after it is first and somebody waits; it can take longer behind more
+//     than 1,000 tickets of that process. If others only try, it is removed once one client has seen it in tries a lease apart.
 //   - [Client.AcquireAll] takes several locks without deadlock or starvation, in whatever order they are named.
 //   - After [Client.ForceRelease] no guarded write of the old holder goes through. ([Shared] describes an exception for readers.)
 //   - At most one run of an interval ([Client.Every]) is recorded, together with what it commits.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -295,6 +297,49 @@ func untilGranted(ctx context.Context, c *lock.Client, target lock.Target) time.
 		time.Sleep(time.Second)
 	}
 	return time.Since(start)
+}
+
+// The same where nobody waits: each call is a try.
+func TestGhost_IsFoundByTriesAlone(t *testing.T) {
+	for name, try := range map[string]func(ctx context.Context, c *lock.Client) error{
+		"TryAcquire": func(ctx context.Context, c *lock.Client) error { return errOf(c.TryAcquire(ctx, lock.Name("report"))) },
+		"TryAcquireAll": func(ctx context.Context, c *lock.Client) error {
+			return errOf(c.TryAcquireAll(ctx, []lock.Target{lock.Name("other"), lock.Name("report")}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(lock.Config{}), w.client(lock.Config{})
+				require.NoError(t, errOf(c.Acquire(ctx, lock.Name("keeps the session"))))
+				w.ghostOf(ctx, c, lock.Name("report"))
+				require.ErrorIs(t, try(ctx, other), lock.ErrHeld)
+				time.Sleep(5 * time.Minute)
+				require.ErrorIs(t, try(ctx, other), lock.ErrHeld, "the first try that knows that the ticket has held for long")
+				time.Sleep(5 * time.Minute)
+				require.NoError(t, try(ctx, other))
+			})
+		})
+	}
+}
+
+// A holder that lives may hold for days, so few of many tries ask it.
+func TestTry_SeldomAsksAHolder(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		require.NoError(t, errOf(w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))))
+		questions := 0
+		other := w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			if operation == "UpdateItem" && strings.Contains(body, `\"claim\"`) {
+				questions++
+			}
+			return send()
+		}), lock.Config{})
+		const tries = 200
+		for range tries {
+			require.ErrorIs(t, errOf(other.TryAcquire(ctx, lock.Name("report"))), lock.ErrHeld)
+			time.Sleep(time.Minute)
+		}
+		assert.Equal(t, 8, questions, "after 1, 2, 4, 8, 16, 32, 64 and 128 minutes")
+	})
 }
 
 // F19. Also where the session goes on because other locks depend on it.

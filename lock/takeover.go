@@ -156,15 +156,12 @@ func (e *entry) act(ctx context.Context, row *lockrow.Row) (after *lockrow.Row, 
 }
 
 func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockrow.Row, error) {
-	c, h := e.client, row.Holding(place)
-	s := e.suspect(row, place)
-	places := []int{place}
+	c, s, places := e.client, e.suspect(row, place), []int{place}
 	switch s.judge() {
 	case fine:
 		return nil, nil
 	case ask:
-		c.sights.asked(row, place, c.clk().Now().Add(s.since))
-		c.sessions.ask(s.session, session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key})
+		e.ask(row, place, s)
 		return nil, nil
 	case evict:
 		if s.session == "" {
@@ -177,6 +174,13 @@ func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockro
 	}
 	after, err := e.evict(ctx, row, places)
 	return after, e.patient(ctx, err)
+}
+
+// ask asks the process of a ticket, in the background, whether it knows the ticket.
+func (e *entry) ask(row *lockrow.Row, place int, s suspect) {
+	c, h := e.client, row.Holding(place)
+	c.sights.asked(row, place, c.clk().Now().Add(s.since))
+	c.sessions.ask(s.session, session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key})
 }
 
 // evict removes tickets of a dead holder, or a ghost. It returns the row after that, or the row that somebody else has changed before.
@@ -218,6 +222,18 @@ func (a *acquisition) replaceDead(ctx context.Context, err error) error {
 		err = a.send(ctx, true, a.replacing)
 	}
 	return err
+}
+
+// askHolders asks about tickets that earlier calls of this client have seen in the way, too, for a lease or longer.
+func (a *acquisition) askHolders() {
+	for _, e := range a.entries {
+		row := e.row.Load()
+		for place := range row.Blocking() {
+			if s := e.suspect(row, place); s.judge() == ask {
+				e.ask(row, place, s)
+			}
+		}
+	}
 }
 
 // removeDead removes the tickets of holders that died long ago, except for one that a new ticket can replace. free reports whether

@@ -96,9 +96,8 @@ func (a *acquisition) withdrawSoon(ctx context.Context, start func(func())) {
 }
 
 // withdraw removes the tickets from their lines, and repeats that until it is done or Close begins, but not longer than their session lasts.
-// Those with Fixed leases are tried once more after Close has begun. A TryAcquire of somebody else does not wait, so it would not ask about
-// such a ticket; a ticket with a Fixed lease would stay until its lease has ended. Each round tries each ticket once, so that a row that
-// fails does not delay the others.
+// Those with Fixed leases are tried once more after Close has begun: such a ticket would stay until its lease has ended. Each round
+// tries each ticket once, so that a row that fails does not delay the others.
 func (a *acquisition) withdraw(ctx context.Context) {
 	c, s, list := a.client, a.session, slices.Clone(a.entries)
 	remove := func(ctx context.Context) (done bool) {
