@@ -469,6 +469,8 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 			assert.Contains(b, b.run("ls").stdout, "malformed lock row")
 			assert.Contains(b, b.run("show "+name).stdout, "mortise force resets the row")
 			assert.Contains(b, b.briefly("watch "+name), "malformed lock row")
+			o := b.run("force " + name + " --yes --ticket " + broken.Ticket())
+			assert.Contains(b, o.stderr, "the row of "+name+" is malformed, so force would reset all of it: to do that, leave out --ticket")
 			assert.Equal(b, outcome{0, "reset " + name + ": its row was malformed\n", ""}, b.run("force "+name+" --yes"))
 			r, err := b.rival.Inspect(b.Context(), lock.Name(name))
 			require.NoError(b, err)

@@ -197,6 +197,8 @@ func (c *call) force(ctx context.Context, s *store) error {
 	}
 	var ticket string
 	switch {
+	case d.Error != "" && c.ticket != "":
+		return fmt.Errorf("the row of %s is malformed, so force would reset all of it: to do that, leave out --ticket", c.targetName())
 	case d.Error != "":
 		if ticket, err = s.firstText(ctx, c.target()); err != nil {
 			return err
