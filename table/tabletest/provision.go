@@ -402,7 +402,7 @@ func (t *table) createIndex(in, f *fields) error {
 		}
 	}
 	if global >= maxGlobalIndexes {
-		return errTooManyGlobal()
+		return fail(codeLimit, "Subscriber limit exceeded: Number of global secondary indexes exceeds per-table limit of %d", maxGlobalIndexes)
 	}
 	t.attrs = slices.DeleteFunc(all, func(a keyAttr) bool {
 		return !x.keys.has(a.name) && !slices.ContainsFunc(t.attrs, func(b keyAttr) bool { return a.name == b.name })

@@ -183,7 +183,7 @@ func (t *table) checkIndexCount(n int, global bool) error {
 	case global && n == 0:
 		return parameter("List of GlobalSecondaryIndexes is empty")
 	case global && n > maxGlobalIndexes:
-		return errTooManyGlobal()
+		return parameter("GlobalSecondaryIndex count exceeds the per-table limit of %d", maxGlobalIndexes)
 	case global:
 		return nil
 	case n == 0:
@@ -221,10 +221,6 @@ func (t *table) usedKeys(indexes []*index) []keyAttr {
 		}
 	}
 	return used
-}
-
-func errTooManyGlobal() error {
-	return parameter("GlobalSecondaryIndex count exceeds the per-table limit of %d", maxGlobalIndexes)
 }
 
 func namesOf(attrs []keyAttr) string {

@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -286,6 +287,24 @@ func TestUpdateTable_AddsAndRemovesOneIndexAtATime(t *testing.T) {
 	onTable(t, func(tb table) {
 		err := tb.raw("UpdateTable", `{"TableName":"TABLE","GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"gsi"}},{"Delete":{"IndexName":"keys"}}]}`)
 		tb.exactly(err, "LimitExceededException", "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table", "Only 1 online index can be created or deleted simultaneously per table")
+	})
+}
+
+// The text is that of the service (Terraform's AWS provider, issue 6187), which has raised the limit since then.
+func TestUpdateTable_RefusesOneIndexTooMany(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		tb := newTable(t, e)
+		in := createInput(*tb.name)
+		x := in.GlobalSecondaryIndexes[0]
+		for len(in.GlobalSecondaryIndexes) < 20 {
+			x.IndexName = aws.String(fmt.Sprint("gsi", len(in.GlobalSecondaryIndexes)))
+			in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, x)
+		}
+		tb.create(in)
+		_, err := tb.UpdateTable(tb.ctx(), &dynamodb.UpdateTableInput{TableName: tb.name, AttributeDefinitions: in.AttributeDefinitions, GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
+			{Create: &types.CreateGlobalSecondaryIndexAction{IndexName: aws.String("more"), KeySchema: x.KeySchema, Projection: x.Projection}},
+		}})
+		tb.exactly(err, "LimitExceededException", "Subscriber limit exceeded: Number of global secondary indexes exceeds per-table limit of 20", "")
 	})
 }
 
