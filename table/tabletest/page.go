@@ -238,27 +238,33 @@ func (p *page) readStart() error {
 	return err
 }
 
-// checkStart checks ExclusiveStartKey against the schema: it needs the primary key, and for an index also the index's key.
+// checkStart checks the attributes of ExclusiveStartKey: it needs the primary key, and for an index also the index's key. A scan of a table
+// leaves them to checkStartKey, which has one text for all.
 func (p *page) checkStart() error {
+	if p.start == nil || p.x == nil && p.c.op == "Scan" {
+		return nil
+	}
+	if len(p.start) != len(p.startAttrs()) {
+		return invalid(badStart)
+	}
+	for _, a := range p.keys().attrs() {
+		switch v, ok := p.start[a.name]; {
+		case !ok:
+			return invalid(badStart)
+		case v.Kind != a.kind:
+			return invalid(keyMismatch)
+		}
+	}
+	return nil
+}
+
+// checkStartKey checks the table's key in ExclusiveStartKey, and refuses empty values.
+func (p *page) checkStartKey() error {
 	if p.start == nil {
 		return nil
 	}
 	want := p.startAttrs()
-	size := len(p.start) == len(want)
-	if p.x != nil || p.c.op == "Query" { // a scan of a table has one text for all
-		if !size {
-			return invalid(badStart)
-		}
-		for _, a := range p.keys().attrs() {
-			switch v, ok := p.start[a.name]; {
-			case !ok:
-				return invalid(badStart)
-			case v.Kind != a.kind:
-				return invalid(keyMismatch)
-			}
-		}
-	}
-	if !size || p.t.keys.fails(p.start) {
+	if len(p.start) != len(want) || p.t.keys.fails(p.start) {
 		return invalid("%s: %s", badStart, keyMismatch)
 	}
 	for _, a := range want {

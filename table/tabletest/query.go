@@ -22,6 +22,9 @@ func query(c *call) ([]byte, error) {
 	if err := p.checkStart(); err != nil {
 		return nil, err
 	}
+	if err := p.checkStartKey(); err != nil {
+		return nil, err
+	}
 	forward := !in.has("ScanIndexForward") || in.flag("ScanIndexForward")
 	if p.start != nil {
 		switch k := p.startKey(); {
@@ -36,9 +39,6 @@ func query(c *call) ([]byte, error) {
 			return nil, invalid("The provided starting key is outside query boundaries based on provided conditions")
 		}
 	}
-	if err := p.checkScalars(); err != nil {
-		return nil, err
-	}
 	if err := p.checkFilterKeys(); err != nil {
 		return nil, err
 	}
@@ -49,6 +49,9 @@ func query(c *call) ([]byte, error) {
 		return nil, err
 	}
 	if err := p.checkGlobal(); err != nil {
+		return nil, err
+	}
+	if err := p.checkScalars(); err != nil {
 		return nil, err
 	}
 	return p.query(part, rng, forward)

@@ -33,6 +33,9 @@ func scan(c *call) ([]byte, error) {
 	if err := p.checkGlobal(); err != nil {
 		return nil, err
 	}
+	if err := p.checkStartKey(); err != nil {
+		return nil, err
+	}
 	if p.start != nil && seg.of(p.startKey()) != seg.number {
 		return nil, invalid("%s: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d", badStart, seg.total, seg.number)
 	}

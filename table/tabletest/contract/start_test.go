@@ -56,6 +56,15 @@ func TestStartKey_OfAScanThatIsNoKeyIsRefusedWithTheReason(t *testing.T) {
 		tb.exactly(scan(document{"pk": "p"}, nil), "ValidationException", "The provided starting key is invalid: "+schema, "Exclusive Start Key must have same size")
 		tb.exactly(scan(document{"pk": "p", "sk": 1}, nil), "ValidationException", "The provided starting key is invalid: "+schema, "Type mismatch for attribute")
 		tb.exactly(scan(document{"pk": "p", "sk": "s", "lsk": 1}, ptr("lsi")), "ValidationException", schema, "Type mismatch for attribute")
+
+		// Dynalite's tests show that the service looks at Select between the index's key and the table's.
+		all := func(start document) error {
+			_, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, IndexName: ptr("keys"), Select: types.SelectAllAttributes, ExclusiveStartKey: item(start)})
+			return err
+		}
+		const refused = "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global secondary index keys because its projection type is not ALL"
+		tb.exactly(all(document{"gpk": "g", "x": 1, "y": 1}), "ValidationException", refused, "")
+		tb.exactly(all(document{"gpk": 1, "x": 1, "y": 1}), "ValidationException", schema, "")
 	})
 }
 
