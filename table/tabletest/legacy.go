@@ -172,6 +172,9 @@ func readLegacyConditions(in *fields, param string, expected bool) (*legacyCondi
 		if err != nil {
 			return nil, err
 		}
+		if err := attr.CheckName(t.name); err != nil {
+			return nil, err
+		}
 		out.terms = append(out.terms, t)
 	}
 	if len(members) == 1 && in.has("ConditionalOperator") {

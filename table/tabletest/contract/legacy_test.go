@@ -111,6 +111,16 @@ func TestExpected_ComparesAsItsOperatorSays(t *testing.T) {
 	})
 }
 
+// A condition's operands are checked before its name.
+func TestLegacyConditions_HaveNames(t *testing.T) {
+	onTable(t, func(tb table) {
+		const empty = "Empty attribute name"
+		tb.refused(tb.raw("Scan", `{"TableName":"TABLE","ScanFilter":{"":{"ComparisonOperator":"NULL"}}}`), empty)
+		tb.refused(tb.raw("Scan", `{"TableName":"TABLE","ScanFilter":{"":{"ComparisonOperator":"EQ"}}}`), "Invalid number of argument(s) for the EQ ComparisonOperator")
+		tb.refused(tb.raw("DeleteItem", `{"TableName":"TABLE","Key":{"pk":{"S":"p"},"sk":{"S":"i"}},"Expected":{"":{"Exists":false}}}`), empty)
+	})
+}
+
 func TestExpected_RefusesWhatDoesNotFitTogether(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("i", document{"n": number("5")})
