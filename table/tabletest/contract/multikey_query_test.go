@@ -148,6 +148,7 @@ func TestQuery_RefusesBadConditionsOnSeveralAttributes(t *testing.T) {
 		{"h1 = :h AND h2 = :g AND begins_with(r1, :h) AND r2 = :g", d{"h": "x", "g": 1}, fmt.Sprintf(gap, "r1", "r2")},
 		{"h1 = :h AND h2 = :g AND x = :g", d{"h": "x", "g": 1}, "Query condition missed key schema element: r1 | Query condition missed key schema element"},
 		{"h1 = :h AND h2 = :g AND sk = :h", d{"h": "x", "g": 1}, "Query condition missed key schema element: r1 | Query condition missed key schema element"},
+		{"h1 = :h AND h2 = :g AND r1 = :h AND r2 = :g AND r3 = :b AND x = :g", d{"h": "x", "g": 1, "b": []byte("b")}, "Query key condition not supported"},
 		{"h1 = :h AND h2 = :h", d{"h": "x"}, "Condition parameter type does not match schema type"},
 		{"h1 = :h AND h2 = :g AND r1 = :g", d{"h": "x", "g": 1}, "Condition parameter type does not match schema type"},
 		{"h1 = :h AND h2 = :g AND r1 = :h AND begins_with(r2, :h)", d{"h": "x", "g": 1}, "Condition parameter type does not match schema type"},
@@ -163,6 +164,7 @@ func TestQuery_RefusesBadConditionsOnSeveralAttributes(t *testing.T) {
 				failed(t, tb.engine, err, "ValidationException", tc.text)
 			})
 		}
+		tb.refused(tb.raw("Query", `{"TableName":"TABLE","IndexName":"several","KeyConditions":{}}`), "Conditions must be at least length 1")
 	})
 }
 

@@ -97,6 +97,13 @@ func TestQuery_TakesLegacyConditionsAndAFilterExpression(t *testing.T) {
 		require.NoError(tb, err)
 		assert.Equal(tb, []string{"a2"}, sortKeys(out.Items))
 		assert.EqualValues(tb, 2, out.ScannedCount)
+		for op, want := range map[types.ComparisonOperator][]string{"EQ": {"a2"}, "LT": {"a1"}, "LE": {"a1", "a2"}, "GE": {"a2", "b"}, "GT": {"b"}} {
+			out, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, KeyConditions: map[string]types.Condition{
+				"pk": condition("EQ", "p"), "sk": condition(op, "a2"),
+			}})
+			require.NoError(tb, err)
+			assert.Equal(tb, want, sortKeys(out.Items), op)
+		}
 	})
 }
 
@@ -467,6 +474,14 @@ func TestQuery_RefusesBadRequests(t *testing.T) {
 		{"another attribute", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND x = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Query condition missed key schema element"},
 		{"key of wrong type", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(d{"p": 1})}, "Condition parameter type does not match schema type"},
 		{"filter on a key", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), FilterExpression: ptr("sk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Filter Expression can only contain non-primary key attributes: Primary key attribute: sk"},
+		{"invalid filter", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), FilterExpression: ptr("x ="), ExpressionAttributeValues: values(d{"p": "p"})}, `Invalid FilterExpression: Syntax error; token: "<EOF>", near: "="`},
+		{"invalid projection", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), ProjectionExpression: ptr("x, x.y"), ExpressionAttributeValues: values(d{"p": "p"})}, "Invalid ProjectionExpression: Two document paths overlap with each other"},
+		{"unused value", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(d{"p": "p", "q": "q"})}, "Value provided in ExpressionAttributeValues unused in expressions: keys: {:q}"},
+		{"names without expressions", dynamodb.QueryInput{ExpressionAttributeNames: names("#p", "pk")}, "ExpressionAttributeNames can only be specified when using expressions"},
+		{"values without expressions", dynamodb.QueryInput{ProjectionExpression: ptr("x"), ExpressionAttributeValues: values(d{"p": "p"})}, "ExpressionAttributeValues can only be specified when using expressions: FilterExpression and KeyConditionExpression are null"},
+		{"specific attributes without a projection", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), Select: types.SelectSpecificAttributes, ExpressionAttributeValues: values(d{"p": "p"})}, "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES"},
+		{"attribute that a global index does not have", dynamodb.QueryInput{IndexName: ptr("keys"), KeyConditionExpression: ptr("gpk = :p"), ProjectionExpression: ptr("sk, x.y"), ExpressionAttributeValues: values(d{"p": "p"})}, "One or more parameter values were invalid: Global secondary index keys does not project [x]"},
+		{"start in another partition within the range", dynamodb.QueryInput{ExclusiveStartKey: item(d{"pk": "q", "sk": "b"}), KeyConditionExpression: ptr("pk = :p AND sk > :a"), ExpressionAttributeValues: values(d{"p": "p", "a": "a"})}, "The query can return at most one row and cannot be restarted | does not match the range key predicate"},
 		{"limit of zero", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), Limit: ptr(int32(0)), ExpressionAttributeValues: values(d{"p": "p"})}, "greater than or equal to 1"},
 		{"unknown index", dynamodb.QueryInput{IndexName: ptr("none"), KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "The table does not have the specified index: none"},
 		{"consistent read of a global index", dynamodb.QueryInput{IndexName: ptr("gsi"), ConsistentRead: ptr(true), KeyConditionExpression: ptr("gpk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Consistent reads are not supported on global secondary indexes"},
@@ -482,6 +497,32 @@ func TestQuery_RefusesBadRequests(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestScan_RefusesBadRequests(t *testing.T) {
+	type d = document
+	onTable(t, func(tb table) {
+		for _, tc := range []struct {
+			in   dynamodb.ScanInput
+			text string
+		}{
+			{dynamodb.ScanInput{ExpressionAttributeNames: names("#p", "pk")}, "ExpressionAttributeNames can only be specified when using expressions"},
+			{dynamodb.ScanInput{ProjectionExpression: ptr("x"), ExpressionAttributeValues: values(d{"p": "p"})}, "ExpressionAttributeValues can only be specified when using expressions: FilterExpression is null"},
+			{dynamodb.ScanInput{AttributesToGet: []string{"x"}, FilterExpression: ptr("")}, "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {AttributesToGet} Expression parameters: {FilterExpression} | Invalid FilterExpression: The expression can not be empty;"},
+			{dynamodb.ScanInput{ExclusiveStartKey: item(d{"pk": "p", "sk": stringSet{}}), FilterExpression: ptr("x")}, "The provided starting key is invalid: One or more parameter values were invalid: An string set  may not be empty | Invalid FilterExpression: Syntax error"},
+			{dynamodb.ScanInput{IndexName: ptr("keys"), ProjectionExpression: ptr("sk, x.y")}, "One or more parameter values were invalid: Global secondary index keys does not project [x]"},
+		} {
+			tc.in.TableName = tb.name
+			_, err := tb.Scan(tb.ctx(), &tc.in)
+			tb.refused(err, tc.text)
+		}
+		for names, text := range map[string]string{
+			`"ExpressionAttributeNames":{},"ExpressionAttributeValues":{}`: "ExpressionAttributeNames must not be empty",
+			`"ExpressionAttributeValues":{}`:                               "ExpressionAttributeValues must not be empty",
+		} {
+			tb.refused(tb.raw("Scan", `{"TableName":"TABLE","FilterExpression":"",`+names+`}`), text)
+		}
+	})
 }
 
 func TestScan_SegmentsCoverTheTableOnce(t *testing.T) {
