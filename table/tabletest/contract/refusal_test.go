@@ -79,6 +79,28 @@ func TestValues_AreJudgedBeforeTheTable(t *testing.T) {
 	}
 }
 
+// What is wrong within a value is reported before that it has several types.
+func TestValues_ThatNoAttributeCanHaveAreRefused(t *testing.T) {
+	const invalid = "One or more parameter values were invalid: "
+	onTable(t, func(tb table) {
+		for value, text := range map[string]string{
+			`null`:                      "The supplied Item contains a null AttributeValue",
+			`{"BS":[]}`:                 invalid + "Binary sets should not be empty",
+			`{"BS":["eA==","eA=="]}`:    invalid + "Input collection [eA==, eA==]of type BS contains duplicates. | Input collection of type BS contains duplicates.",
+			`{"SS":["a",null]}`:         invalid + "An string set may not have a null string as a member",
+			`{"NS":["1","x"]}`:          "The parameter cannot be converted to a numeric value: x | A value provided cannot be converted into a number",
+			`{"M":{"":{"S":"x"}}}`:      "Empty attribute name",
+			`{"N":"1","SS":["a","a"]}`:  invalid + "Input collection [a, a] contains duplicates",
+			`{"S":"a","N":"x"}`:         "The parameter cannot be converted to a numeric value: x | A value provided cannot be converted into a number",
+			`{"S":"a","NULL":false}`:    invalid + "Null attribute value types must have the value of true",
+			`{"L":[{"S":"a","N":"1"}]}`: "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes",
+		} {
+			tb.refused(tb.raw("PutItem", `{"TableName":"TABLE","Item":{"pk":{"S":"p"},"sk":{"S":"i"},"x":`+value+`}}`), text)
+		}
+		require.Empty(tb, tb.get("i"))
+	})
+}
+
 func TestKey_ThatDoesNotFitTheSchemaIsRefused(t *testing.T) {
 	const (
 		mismatch = "The provided key element does not match the schema"
