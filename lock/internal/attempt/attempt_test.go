@@ -3,6 +3,7 @@ package attempt_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +83,7 @@ func TestDo_WhatTheCallerFoundOutIsNoDoubt(t *testing.T) {
 			if sent++; sent == 1 {
 				return attempt.ErrAgain
 			}
+			time.Sleep(2 * time.Second) // a slow answer is an answer
 			return found
 		})
 		require.ErrorIs(t, err, found)
@@ -106,8 +108,52 @@ func TestDo_EndsWithThePolicyOrTheContext(t *testing.T) {
 		require.ErrorIs(t, err, table.ErrThrottled, "what the last attempt met is told, too")
 
 		e.ResetRequests()
-		_, err = r.Do(ctx, time.Second, put(r))
+		inDoubt, err := r.Do(ctx, time.Second, put(r))
 		require.ErrorIs(t, err, cause)
+		assert.False(t, inDoubt)
 		assert.Empty(t, e.Requests(), "nothing is sent under a context that has ended")
+
+		e.ClearFaults()
+		e.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour})
+		ctx, cancel = context.WithCancelCause(t.Context())
+		time.AfterFunc(3*time.Second, func() { cancel(cause) })
+		inDoubt, err = r.Do(ctx, time.Minute, put(r))
+		require.ErrorIs(t, err, cause, "also if a request is under way")
+		assert.True(t, inDoubt)
 	})
+}
+
+func TestWithCause_AddsWhatTheErrorDoesNotTell(t *testing.T) {
+	met, cause := errors.New("no connection"), errors.New("closing")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	assert.Equal(t, met, attempt.WithCause(ctx, met))
+	cancel(cause)
+	for text, err := range map[string]error{
+		"closing: context canceled; last attempt: no connection": met,
+		"closing: context canceled":                              cause,
+		"no connection: closing: context canceled":               fmt.Errorf("%w: %w", met, clock.Cause(ctx)),
+	} {
+		got := attempt.WithCause(ctx, err)
+		require.EqualError(t, got, text)
+		require.ErrorIs(t, got, err)
+		require.ErrorIs(t, got, cause)
+		require.ErrorIs(t, got, context.Canceled)
+	}
+}
+
+func TestOthersFirst_AllHaveTheirTurn(t *testing.T) {
+	tried, turns := 0, map[int]int{}
+	list := make([]int, 40)
+	for i := range list {
+		list[i] = i
+	}
+	for range 5 {
+		for _, e := range attempt.OthersFirst(list, &tried)[:16] {
+			turns[e]++
+		}
+	}
+	for _, e := range list {
+		assert.Equal(t, 2, turns[e], "%d", e)
+	}
+	assert.Empty(t, attempt.OthersFirst([]int{}, &tried))
 }
