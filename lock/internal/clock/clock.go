@@ -135,7 +135,7 @@ func (c Clock) Stamp() time.Time {
 	if ok && behind != 0 {
 		return latest
 	}
-	if told, known := c.Told(); known && !ok && told.After(wall) {
+	if told, known := c.Told(); known && told.After(wall) {
 		return told
 	}
 	if wall.Before(first) {
@@ -199,8 +199,8 @@ func Cause(ctx context.Context) error {
 	err := ctx.Err() // read first: then there is a cause if ctx has ended
 	cause := context.Cause(ctx)
 	switch {
-	case err == nil, cause == nil: // without a cause, ctx is of another implementation, and has ended before the standard context inside it
-		return err
+	case err == nil:
+		return nil
 	case errors.Is(cause, err):
 		return cause
 	}

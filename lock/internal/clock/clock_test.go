@@ -84,6 +84,8 @@ func TestUntilPast_IsTheNextWholeSecond(t *testing.T) {
 		w.clock.ObservedOnly = true
 		_, ok = w.clock.UntilPast(end)
 		assert.False(t, ok)
+		_, ok = w.clock.Past()
+		assert.False(t, ok)
 	})
 }
 
@@ -147,7 +149,10 @@ func TestStamp_IsNeverTooEarlyOnceAnAnswerCame(t *testing.T) {
 		assert.WithinDuration(t, time.Now().Add(-72*time.Hour), w.clock.Stamp(), time.Second, "there is nothing to compare with")
 		w.ask()
 		assert.WithinDuration(t, time.Now(), w.clock.Stamp(), 2*time.Second)
-		w.set(-time.Hour)
+		w.set(72 * time.Hour)
+		w.ask()
+		assert.Equal(t, time.Now().Round(0), w.clock.Stamp(), "the answer does not show that the clock is wrong")
+		w.set(-73 * time.Hour)
 		assert.WithinDuration(t, time.Now(), w.clock.Stamp(), 2*time.Second, "the clock was set back: the answer counts")
 		w.set(100 * time.Hour)
 		w.ask()
@@ -169,6 +174,9 @@ func TestSleep_EndsWithTheContext(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		assert.Equal(t, time.Second, time.Since(began))
 		require.ErrorIs(t, w.clock.Sleep(ctx, 0), cause)
+		same, stop := w.clock.Detach(w.Context())
+		stop()
+		assert.Equal(t, w.Context(), same)
 		detached, stop := w.clock.Detach(ctx)
 		defer stop()
 		require.NoError(t, detached.Err())
@@ -192,6 +200,19 @@ func TestCause_OfAContextThatEndsMeanwhile(t *testing.T) {
 		require.ErrorIs(t, clock.Cause(ctx), closing)
 	}
 }
+
+// The reason is told once, and a context that has none to tell has ended all the same.
+func TestCause_IsTheContextsErrorIfThatIsAllThereIs(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	assert.Equal(t, context.Canceled, clock.Cause(ended{t.Context()}), "of another implementation")
+	cancel()
+	assert.Equal(t, context.Canceled, clock.Cause(ctx))
+}
+
+// ended is a context that has ended, unlike the standard one inside it.
+type ended struct{ context.Context }
+
+func (ended) Err() error { return context.Canceled }
 
 // endsLater ends when its Err was called several times.
 type endsLater struct {

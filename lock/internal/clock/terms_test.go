@@ -117,6 +117,27 @@ func TestTerms_TickTogether(t *testing.T) {
 	})
 }
 
+// A term that has to be looked at earlier than all others sets the one timer anew.
+func TestTerms_AShortTermBehindLongOnesEndsOnTime(t *testing.T) {
+	virtual(t, func(w *world) {
+		m := &counting{}
+		w.clock.Machine = m
+		terms := clock.NewTerms(w.clock)
+		long := w.term(terms, time.Hour)
+		for i := range 100 {
+			w.term(terms, time.Duration(999-i)*time.Millisecond).End(errors.New("released"))
+		}
+		m.set.Store(0)
+		time.Sleep(time.Minute + 500*time.Millisecond) // between two looks
+		assert.LessOrEqual(t, m.set.Load(), int64(62), "one timer, however often it was set anew")
+		w.events = nil
+		w.term(terms, 10*time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
+		assert.Equal(t, []string{"ended: the lease ended without a renewal"}, w.told())
+		long.End(errors.New("released"))
+	})
+}
+
 func TestTerm_EndsOnTimeAndOnce(t *testing.T) {
 	virtual(t, func(w *world) {
 		term := w.term(clock.NewTerms(w.clock), 10*time.Second)
@@ -224,12 +245,15 @@ func TestTerms_WatchManyAtOnce(t *testing.T) {
 
 func TestTerms_CostNothingWhereNothingIsHeld(t *testing.T) {
 	virtual(t, func(w *world) {
+		m := &counting{}
+		w.clock.Machine = m
 		terms := clock.NewTerms(w.clock)
 		term := w.term(terms, time.Second)
 		term.End(errors.New("released"))
-		// Nothing is left that virtual time could go on with but this test's own sleep.
+		assert.Zero(t, term.Remaining())
 		time.Sleep(time.Hour)
 		assert.Equal(t, []string{"ended: released"}, w.told())
+		assert.EqualValues(t, 1, m.set.Load(), "the timer was not set again")
 		w.term(terms, time.Second)
 		time.Sleep(time.Second)
 		assert.Len(t, w.told(), 2)
