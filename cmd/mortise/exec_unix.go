@@ -37,7 +37,9 @@ func runExec(ctx context.Context, c *call) error {
 	if err := x.acquire(ctx, s); err != nil {
 		return err
 	}
-	err = x.run() //nolint:contextcheck // the lease's context ends it
+	if err = x.run(); err == nil { //nolint:contextcheck // the lease's context ends it
+		err = x.result()
+	}
 	switch released := x.giveUp(ctx); {
 	case errors.Is(released, lock.ErrLost) && x.lost == nil: // x.run has not noticed the loss
 		return &exit{exitLost, fmt.Errorf("%s was lost before the command had ended", c.targetName())}
@@ -219,7 +221,8 @@ func earlier(a, b deadline) deadline {
 	return a
 }
 
-// run starts the command. It returns when the command has ended and no process of its group is left.
+// run starts the command. It returns when the command has ended and no process of its group is left: before the command of --on-lost is
+// waited for, this program has the terminal again, and no watchdog has the number of a group that another can get.
 func (x *execution) run() error {
 	env, err := x.environment()
 	if err != nil {
@@ -261,7 +264,7 @@ func (x *execution) run() error {
 			settle = time.After(settling)
 		}
 	}
-	return x.result()
+	return nil
 }
 
 // settling is the time between two checks whether a group is empty, after its command has ended.
@@ -375,6 +378,9 @@ func (x *execution) result() error {
 		select {
 		case sig := <-x.signals:
 			_ = syscall.Kill(-x.lostPID, sig.(syscall.Signal)) // an error means that it has ended
+			if sig == syscall.SIGTSTP {
+				suspend() // so that the shell has the terminal again, as when the command stops
+			}
 		case err := <-x.onLost:
 			if x.onLost = nil; err != nil {
 				x.say("--on-lost: %v", err)

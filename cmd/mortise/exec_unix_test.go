@@ -67,7 +67,7 @@ func (b *bench) startAs(through, flags []string, script string, more ...string) 
 	require.NoError(b, err)
 	args := slices.Concat(through, []string{self, "exec"}, flags, []string{"--", "sh", "-c", script})
 	p.cmd = exec.Command(args[0], args[1:]...)
-	p.cmd.Env = b.environ(append(more, programEnv+"=1", "MORTISE="+self, "LIFE="+path)...)
+	p.cmd.Env = b.environ(append(more, programEnv+"=1", "MORTISE="+self, "LIFE="+path, "GOCOVERDIR="+coverage(b.T))...)
 	p.cmd.Stderr = &p.stderr
 	p.stdin, err = p.cmd.StdinPipe()
 	require.NoError(b, err)

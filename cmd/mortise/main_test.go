@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -46,6 +47,12 @@ func TestMain(m *testing.M) {
 
 // leaverEnv makes the test binary a command that leaves its process group.
 const leaverEnv = "MORTISE_TEST_LEAVER"
+
+// coverage is where a process that these tests start leaves what it has covered. With -cover, it would print a warning without.
+func coverage(t *testing.T) string {
+	t.Helper()
+	return cmp.Or(os.Getenv("GOCOVERDIR"), t.TempDir())
+}
 
 var report = lock.Name("report")
 

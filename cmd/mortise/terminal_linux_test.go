@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/mortise-go/mortise/keys"
 )
 
 // terminal is a pseudo-terminal, as a person has it.
@@ -26,7 +29,7 @@ type terminal struct {
 }
 
 // onTerminal starts the program as a shell does: in the foreground of a terminal.
-func onTerminal(t *testing.T, script string) (*terminal, *exec.Cmd) {
+func onTerminal(t *testing.T, script string, flags ...string) (*terminal, *exec.Cmd) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	require.NoError(t, err)
@@ -39,8 +42,8 @@ func onTerminal(t *testing.T, script string) (*terminal, *exec.Cmd) {
 	defer func() { require.NoError(t, line.Close()) }()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command(self, "exec", "report", "--engine", "demo", "--", "sh", "-c", script)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), programEnv + "=1"}
+	cmd := exec.Command(self, slices.Concat([]string{"exec", "report", "--engine", "demo"}, flags, []string{"--", "sh", "-c", script})...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), programEnv + "=1", "MORTISE=" + self, "GOCOVERDIR=" + coverage(t)}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = line, line, line
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, cmd.Start())
@@ -81,6 +84,15 @@ func (t *terminal) types(text string) {
 	require.NoError(t, err)
 }
 
+// stops waits until a process is stopped, and continues it, as fg does.
+func stops(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	for state(t, cmd.Process.Pid) != "T" {
+		time.Sleep(5 * time.Millisecond)
+	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+}
+
 // state is the letter that the kernel has for the state of a process: T is stopped.
 func state(t *testing.T, pid int) string {
 	t.Helper()
@@ -98,10 +110,7 @@ func TestExec_OnATerminal(t *testing.T) {
 	term.sees("<ann>")
 
 	term.types("\x1a") // Ctrl-Z stops both, so that the shell has the terminal again
-	for state(t, cmd.Process.Pid) != "T" {
-		time.Sleep(5 * time.Millisecond)
-	}
-	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT)) // as fg does
+	stops(t, cmd)
 	term.types("bob\n")
 	term.sees("[bob]")
 
@@ -110,4 +119,50 @@ func TestExec_OnATerminal(t *testing.T) {
 	var exit *exec.ExitError
 	require.ErrorAs(t, cmd.Wait(), &exit)
 	assert.Equal(t, 9, exit.ExitCode())
+}
+
+// The command had the terminal, and its lock is lost. While the program waits for the command of --on-lost, Ctrl-Z and Ctrl-C work: the
+// terminal is not left to a group that has ended.
+func TestExec_OnATerminalAfterTheLockIsLost(t *testing.T) {
+	term, cmd := onTerminal(t, `echo name?; read x; "$MORTISE" force report --yes; while :; do sleep 0.1; done`,
+		"--lease", "4s", "--on-lost", `trap 'echo interrupted; exit 3' INT; echo hook; while :; do sleep 0.1; done`)
+	term.sees("name?")
+	term.types("ann\n")
+	term.sees("hook")
+	for state(t, cmd.Process.Pid) != "T" { // the first ones can still be for the command
+		term.types("\x1a")
+		time.Sleep(5 * time.Millisecond)
+	}
+	stops(t, cmd)
+	term.types("\x03")
+	term.sees("--on-lost: exit status 3")
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Wait(), &exit)
+	assert.Equal(t, exitLost, exit.ExitCode())
+}
+
+// Signals reach the command of --on-lost, too. SIGTSTP stops the program while it waits, for the lock or for that command.
+func TestExec_SignalsWhileItWaits(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		held := b.acquire(report)
+		p := b.startWith([]string{
+			"report", "--lease", "12s", "--grace", "6s", "--on-lost",
+			`trap 'echo hook heard' USR1; trap 'exit 3' USR2; echo hook; while :; do sleep 0.1; done`,
+		}, `trap '' TERM; trap 'echo command heard; exit' USR1; echo up; while :; do sleep 0.1; done`)
+		b.waits(report, 2)
+		p.signal(syscall.SIGTSTP)
+		stops(b.T, p.cmd)
+		require.NoError(b, held.Release(b.Context()))
+		require.Equal(b, "up", p.line())
+		b.force(report)
+		require.Equal(b, "hook", p.line())
+		p.signal(syscall.SIGUSR1)
+		assert.ElementsMatch(b, []string{"hook heard", "command heard"}, []string{p.line(), p.line()})
+		p.signal(syscall.SIGTSTP)
+		stops(b.T, p.cmd)
+		p.signal(syscall.SIGUSR2)
+		code, _ := p.wait()
+		assert.Equal(b, exitLost, code)
+		assert.Contains(b, p.stderr.String(), "--on-lost: exit status 3")
+	})
 }
