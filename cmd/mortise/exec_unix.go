@@ -237,9 +237,10 @@ func (x *execution) run() error {
 	if x.group, begin, err = startGroup(x.path, x.argv, env); err != nil {
 		return err
 	}
-	x.tellDog()
-	if err := begin(); err != nil {
-		x.say("the command was not started: %v", err)
+	if x.look(); x.lost == nil { // otherwise it has ended the starter: starting processes can have taken longer than the lease
+		if err := begin(); err != nil {
+			x.say("the command was not started: %v", err)
+		}
 	}
 	defer x.group.takeTerminalBack()
 	tick := time.NewTicker(x.tick)

@@ -291,6 +291,20 @@ func TestExec_WithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// The lease is nearly over when the processes around the command are started, as on a machine that is suspended or slow: the command does not
+// begin.
+func TestExec_DoesNotBeginWithoutTheLock(t *testing.T) {
+	_, s := newStore(t)
+	c := &call{command: find("exec"), operands: []string{"report"}, argv: []string{"sh", "-c", "echo begun"}, stderr: io.Discard}
+	lease, err := s.locks.Acquire(t.Context(), report)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, lease.Release(context.Background())) }()
+	x := &execution{call: c, path: "/bin/sh", store: s, lease: lease, timing: timing{grace: lease.Remaining(), margin: time.Second, tick: time.Hour}}
+	require.NoError(t, x.run())
+	assert.Error(t, x.lost)
+	assert.Equal(t, syscall.SIGTERM, x.leader.Signal(), "it was the starter that has ended")
+}
+
 // Signals end the waiting, and the place in the line with it (consul #4439).
 func TestExec_ASignalEndsTheWaiting(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
