@@ -427,7 +427,7 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 				environ: b.environ(), stdin: &clitest.SlowReader{Text: text, Before: meanwhile}, stdout: &stdout, stderr: &stderr,
 				width: func(any) (int, bool) { return 120, true },
 			}
-			err := c.parse([]string{"force", "report", "--reason", "test"})
+			err := c.parse([]string{"force", "report", "--reason", strings.Repeat("test", 64)}) // the longest one
 			if err == nil {
 				err = c.command.run(b.Context(), c)
 			}
@@ -649,6 +649,7 @@ func TestSettings_FlagsEnvironmentFile(t *testing.T) {
 		{"ls --table app", envKeys + "PKK=a", "pkk"},
 		{"ls --table app", envLock + "_LEESE=5s", "MORTISE_LOCK_LEESE"},
 		{"ls --table app", envLock + "_LEASE=5", "MORTISE_LOCK_LEASE"},
+		{"ls --scheme " + strings.TrimPrefix(bad(`{"table": "app", "lock": {"margin": "6s"}}`), envScheme+"="), envLock + "_LEASE=10s", `"margin": 6s: want 0 to half the lease`},
 		{"ls --engine demo", envLock + "_INDEX=locks", `the schema has no index "locks"`},
 		{"frobnicate", "", `no command "frobnicate"`},
 		{"help frobnicate", "", `no command "frobnicate"`},
@@ -666,6 +667,8 @@ func TestSettings_FlagsEnvironmentFile(t *testing.T) {
 		{"show --engine demo " + strings.Repeat("x", 3000), "", "a name has 1 to 512 bytes"},
 		{"watch --engine demo a " + strings.Repeat("x", 3000), "", "a name has 1 to 512 bytes"},
 		{"revoke --engine demo " + strings.Repeat("x", 3000), "", "a name has 1 to 512 bytes"},
+		{"force --engine demo a --reason " + strings.Repeat("x", 257), "", "--reason: want at most 256 bytes of UTF-8"},
+		{"force --engine demo a --reason \xff", "", "--reason: want at most 256 bytes of UTF-8"},
 		{"force --engine demo --yes a\xff", "", "a name has 1 to 512 bytes of UTF-8"},
 		{"show --engine demo --beside a " + strings.Repeat("x", 1025), "", "too long"},
 		{"collection --engine demo " + strings.Repeat("x", 2049), "", "too long"},
@@ -695,8 +698,10 @@ func TestSettings_OfALease(t *testing.T) {
 		{nil, nil, ""},
 		{d("1s"), d("100ms"), ""},
 		{d("10s"), d("5s"), ""},
-		{d("0s"), nil, "--lease 0s: want at least 1s"},
-		{d("999ms"), nil, "--lease 999ms: want at least 1s"},
+		{d("1h"), d("30m"), ""},
+		{d("0s"), nil, "--lease 0s: want 1s to 1h"},
+		{d("999ms"), nil, "--lease 999ms: want 1s to 1h"},
+		{d("60m1ns"), nil, "--lease 1h0m0.000000001s: want 1s to 1h"},
 		{d("10s"), d("999ms"), "--grace 999ms: want 1s to 5s with a lease of 10s"},
 		{d("10s"), d("5001ms"), "--grace 5.001s: want 1s to 5s with a lease of 10s"},
 		{nil, d("0s"), "--grace 0s: want 2s to 10s with a lease of 20s"},
@@ -714,6 +719,10 @@ func TestSettings_OfALease(t *testing.T) {
 		assert.Equal(t, exitExec, code)
 		assert.Contains(t, text, tt.want)
 	}
+	c := &call{command: find("exec"), engine: engineDemo, leaseLength: d("1s"), environ: []string{envLock + "_MARGIN=1s"}}
+	_, err := c.settings()
+	require.ErrorIs(t, err, errUsage)
+	require.ErrorContains(t, err, "Config.Margin: 1s: want 0 to half the lease")
 }
 
 // An interrupt ends the question whether a lock is to be taken away, and takes nothing.

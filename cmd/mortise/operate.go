@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -185,6 +186,9 @@ func forceCommand() command {
 			f.StringVar(&c.reason, "reason", "", "why, in `TEXT` that the row shows until the next change")
 		},
 		run: func(ctx context.Context, c *call) error {
+			if len(c.reason) > lock.MaxReason || !utf8.ValidString(c.reason) { // before anything is asked
+				return usagef("--reason: want at most %d bytes of UTF-8", lock.MaxReason)
+			}
 			return c.with(ctx, func(s *store) error { return c.force(ctx, s) })
 		},
 	}

@@ -111,8 +111,9 @@ func (c *call) settings() (s settings, err error) {
 	s.locks = file.Lock
 	s.locks.Lease = cmp.Or(s.locks.Lease, defaultLease)
 	if c.leaseLength != nil {
-		if s.locks.Lease = *c.leaseLength; *c.leaseLength < lock.MinLease { // 0 would be the default
-			return s, usagef("--lease %v: want at least %v", *c.leaseLength, lock.MinLease)
+		s.locks.Lease = *c.leaseLength
+		if *c.leaseLength < lock.MinLease || *c.leaseLength > lock.MaxLease { // 0 would be the default
+			return s, usagef("--lease %v: want %v to %v", *c.leaseLength, lock.MinLease, lock.MaxLease)
 		}
 	}
 	if err := s.locks.Validate(); err != nil {
@@ -225,7 +226,10 @@ func (c *call) overlay(file *schemeFile) error {
 	if text, err = locks.MarshalJSON(); err != nil {
 		return err
 	}
-	return file.Lock.UnmarshalJSON(text) // settings that text does not have stay as they are
+	if err := file.Lock.UnmarshalJSON(text); err != nil { // settings that text does not have stay as they are
+		return usagef("%w", err) // one of the environment does not go with one of the file
+	}
+	return nil
 }
 
 // engineName returns aws, demo, or a URL. The error does not repeat the name, which may have a password.
