@@ -246,7 +246,7 @@ func (l *Lease) passed(to *acquisition) {
 }
 
 func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
-	row, to := l.turn.row, l.turn.target
+	row, to, lost := l.turn.row, l.turn.target, ErrStolen
 	passed := ""
 	if to != nil {
 		passed = to.entries[0].ticket.ID
@@ -267,16 +267,11 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 		}
 		fallthrough
 	case lockrow.Unclear:
-		l.taken()
-		return fmt.Errorf("%w, or was released by an earlier attempt", ErrLost)
+		lost = fmt.Errorf("%w, or was released by an earlier attempt", ErrLost)
 	}
-	l.taken()
-	return ErrStolen
-}
-
-func (l *Lease) taken() {
 	l.dropTarget()
 	l.on(lease.Taken, nil)
+	return lost
 }
 
 // confirm reports whether the lease has lasted until now. Then nobody can have taken the lock, except by force, which the row shows.
