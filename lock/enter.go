@@ -104,21 +104,33 @@ func (a *acquisition) malformed(ctx context.Context, key keys.Key, err error) er
 //
 // Cost: two write units for each line; and half a read unit for each, since a transaction returns no rows.
 func (a *acquisition) sendAll(ctx context.Context, ifFree bool, op func(*entry) table.Op) error {
-	ops := make([]table.Op, len(a.entries))
+	c := a.client
+	ops, list := make([]table.Op, len(a.entries)), make([]keys.Key, len(a.entries))
 	for i, e := range a.entries {
-		ops[i] = op(e)
+		ops[i], list[i] = op(e), e.key
 	}
 	a.inDoubt = true
-	if err := a.client.table.Write(ctx, ops...); err != nil {
+	if err := c.table.Write(ctx, ops...); err != nil {
 		if err = a.refusedAll(ctx, err, ifFree); err != nil {
 			return err
 		}
 	}
-	return a.readAll(ctx)
+	items, err := c.table.BatchGet(ctx, list, true)
+	if err != nil {
+		return err
+	}
+	for i, e := range a.entries {
+		row, err := c.layout.names.Parse(items[i])
+		if err != nil {
+			return err
+		}
+		e.saw(&row)
+	}
+	return nil
 }
 
 // allFirst refuses what a try has entered if one of the tickets does not hold. Such a ticket waits (a reader behind a writer), or somebody has
-// removed it by force before readAll read the rows.
+// removed it by force before sendAll read the rows.
 func (a *acquisition) allFirst() error {
 	for _, e := range a.entries {
 		if !e.row.Load().Granted(e.ticket.ID) {
@@ -167,25 +179,4 @@ func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) er
 		return heldBy(held...)
 	}
 	return errFull
-}
-
-// readAll reads the rows of all entries, with one consistent request.
-func (a *acquisition) readAll(ctx context.Context) error {
-	c := a.client
-	list := make([]keys.Key, len(a.entries))
-	for i, e := range a.entries {
-		list[i] = e.key
-	}
-	items, err := c.table.BatchGet(ctx, list, true)
-	if err != nil {
-		return err
-	}
-	for i, e := range a.entries {
-		row, err := c.layout.names.Parse(items[i])
-		if err != nil {
-			return err
-		}
-		e.saw(&row)
-	}
-	return nil
 }

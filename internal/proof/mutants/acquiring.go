@@ -126,8 +126,8 @@ func acquiring() []Mutant {
 		{
 			Name: "several-entered-one-by-one", Part: Acquiring, File: "lock/enter.go",
 			Breaks: "enters several lines by a request for each",
-			Old:    "if err := a.client.table.Write(ctx, ops...); err != nil {\n",
-			New:    "var failed error\n\tfor i := 0; i < len(ops) && failed == nil; i++ {\n\t\tfailed = a.client.table.Write(ctx, ops[i])\n\t}\n\tif err := failed; err != nil {\n",
+			Old:    "if err := c.table.Write(ctx, ops...); err != nil {\n",
+			New:    "var failed error\n\tfor i := 0; i < len(ops) && failed == nil; i++ {\n\t\tfailed = c.table.Write(ctx, ops[i])\n\t}\n\tif err := failed; err != nil {\n",
 		},
 	}
 }
