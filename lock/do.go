@@ -69,9 +69,7 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 	if l.committed.Load() || l.is().Over() && !errors.Is(lost, ErrLost) {
 		return err // f has ended the lease itself
 	}
-	ctx, cancel := l.client.clk().Detached(ctx)
-	defer cancel()
-	released := l.Release(ctx)
+	released := wrap("release", l.giveBack(ctx))
 	switch {
 	case released == nil && errors.Is(lost, ErrLost) && !errors.Is(err, ErrLost):
 		released = wrap("do", lost)

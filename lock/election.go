@@ -51,9 +51,7 @@ func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Con
 		}
 		err = p.hold(ctx, l, f)
 		cause := l.cause()
-		detached, cancel := c.clk().Detached(ctx)
-		defer cancel()
-		released := l.release(detached)
+		released := l.giveBack(ctx)
 		switch {
 		case p.open.Err() != nil:
 			return true, p.ended(err, released)
@@ -149,9 +147,7 @@ func (l *Lease) orGiveBack(f func()) {
 	returned := false
 	defer func() {
 		if !returned {
-			ctx, cancel := l.client.clk().Detached(context.Background())
-			defer cancel()
-			_ = l.release(ctx)
+			_ = l.giveBack(context.Background())
 		}
 	}()
 	f()

@@ -115,12 +115,10 @@ func (b *Bundle) Release(ctx context.Context) error {
 		defer cancel()
 		return eachLease(b.leases, func(l *Lease) error {
 			err := l.release(ctx)
-			if err == nil || !endedWithALease(ctx) {
-				return err
+			if err != nil && endedWithALease(ctx) { // ctx ended when another lease of the bundle was released
+				err = l.giveBack(ctx)
 			}
-			again, cancel := b.client.clk().Detached(ctx) // ctx ended when another lease of the bundle was released
-			defer cancel()
-			return l.release(again)
+			return err
 		})
 	})
 }

@@ -35,6 +35,13 @@ func (l *Lease) Release(ctx context.Context) error {
 	})
 }
 
+// giveBack releases the lock whatever has become of ctx.
+func (l *Lease) giveBack(ctx context.Context) error {
+	ctx, cancel := l.client.clk().Detached(ctx)
+	defer cancel()
+	return l.release(ctx)
+}
+
 func (l *Lease) release(ctx context.Context) error {
 	l.on(lease.Release, nil) // before it waits for the turn: if ctx ends meanwhile, renewals repeat the release
 	if err := l.turn.take(ctx); err != nil {

@@ -266,9 +266,7 @@ func (s *schedule) retry(at int64) time.Duration {
 // release gives the lock up. It repeats that for as long as the lease lasts, since this write also records the run.
 func (s *schedule) release(ctx context.Context, l *Lease) error {
 	for {
-		bounded, cancel := s.client.clk().Detached(ctx)
-		err := l.release(bounded)
-		cancel()
+		err := l.giveBack(ctx)
 		if err == nil || errors.Is(err, ErrLost) || l.is().Ended() || s.again(err) != nil {
 			return err
 		}
