@@ -210,7 +210,7 @@ func (s *schedule) until(then time.Time) time.Duration {
 // end releases the lock after a run that returned err. over means that Every ends with the error. Otherwise Every goes on: at once if
 // the error is nil.
 func (s *schedule) end(ctx context.Context, l *Lease, r *run, err error) (over bool, _ error) {
-	released, committed := l.givenUp() // read first: so far, only f can have caused these
+	released, committed := l.status.get().gave, l.committed.Load() || l.inDoubt() // read first: so far, only f can have caused these
 	cause, ended := l.cause(), s.open.Err() != nil
 	held := cause == nil || errors.Is(cause, ErrReleased)
 	wait := backoff.Stop // until the run is repeated; Stop: never

@@ -117,11 +117,6 @@ func (l *Lease) endOf(cause error) error {
 	return ErrExpired
 }
 
-// givenUp reports whether the holder has released the lock, or tried to, and whether a commit was or may have been applied.
-func (l *Lease) givenUp() (released, committed bool) {
-	return l.status.get().gave, l.committed.Load() || l.inDoubt()
-}
-
 // cause returns why the lease was lost, or else why its context has ended; nil while the lease goes on. The context alone is not
 // enough: if it ended with ErrRevoked, it does not show a later loss.
 func (l *Lease) cause() error { return cmp.Or(l.status.get().loss, context.Cause(l.ctx)) }
