@@ -63,11 +63,10 @@ type Keeper struct {
 	config   Config
 	repeater *attempt.Repeater
 	terms    *clock.Terms
-	opening  singleflight.Group // callers that wait for a session share its opening
+	calls    singleflight.Group // callers that wait for a session share its opening, and those that close the Keeper share its end
 	work     sync.WaitGroup     // goroutines and calls that open or renew
 	ctx      context.Context    // for opening; ends with Close
 	stop     context.CancelFunc
-	ending   sync.Once // callers of Close share the end of the last session
 
 	mu      sync.Mutex // guards the fields below, and Session.uses; never held during I/O
 	current *Session   // nil for none
@@ -113,7 +112,7 @@ func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 			return s, nil
 		}
 		select {
-		case opened := <-k.opening.DoChan("", func() (any, error) { return k.open(context.WithoutCancel(ctx)) }):
+		case opened := <-k.calls.DoChan("open", func() (any, error) { return k.open(context.WithoutCancel(ctx)) }):
 			switch err := opened.Err; {
 			case k.ctx.Err() != nil:
 				return nil, ErrClosed
@@ -207,17 +206,28 @@ func (k *Keeper) idle(s *Session) bool {
 // Cost: one conditional write if a session is or was open.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.stop()
-	return clock.Wait(ctx, func() { k.ending.Do(func() { k.end(ctx) }) })
+	select {
+	case <-k.calls.DoChan("close", func() (any, error) {
+		k.end(ctx)
+		return nil, nil
+	}):
+		return nil
+	case <-ctx.Done():
+		return clock.Cause(ctx)
+	}
 }
 
-// end ends the last session, after which no other begins.
+// end ends the last session, after which no other begins. If it is called again, there is nothing left to do.
 func (k *Keeper) end(ctx context.Context) {
 	last := k.Current()
 	if last != nil {
 		last.End(ErrClosed)
 	}
-	k.work.Wait() // nothing changes next after that
-	if last = cmp.Or(last, k.next); last != nil {
+	k.work.Wait()
+	k.mu.Lock()
+	last, k.next = cmp.Or(last, k.next), nil
+	k.mu.Unlock()
+	if last != nil {
 		last.remove(ctx)
 	}
 }
