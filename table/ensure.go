@@ -95,7 +95,7 @@ func (t *Table) Ensure(ctx context.Context) error {
 func inUse(err error) bool {
 	var busy *types.ResourceInUseException
 	var limit *types.LimitExceededException
-	return errors.As(err, &busy) || errors.As(err, &limit)
+	return errors.As(err, &busy) || errors.As(err, &limit) && errors.Is(err, ErrThrottled)
 }
 
 // backupsPending reports whether DynamoDB refused recovery since it still sets up the backups of a new table. It does so for some time

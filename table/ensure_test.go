@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -297,6 +298,30 @@ func TestEnsure_ReportsWhyAStepFails(t *testing.T) {
 		var limit *types.LimitExceededException
 		require.ErrorAs(t, err, &limit, "the cause stays visible")
 		assert.ErrorContains(t, err, "create table")
+	})
+}
+
+// DynamoDB has one code for a change that has to wait and for one that is never possible.
+func TestEnsure_DoesNotWaitForRoomForOneMoreIndex(t *testing.T) {
+	index := func(n int) table.Index { return table.Index{Name: fmt.Sprint("index", n), PK: fmt.Sprint("pk", n)} }
+	s := table.Schema{Name: "app", NoTTL: true}
+	for n := range 20 {
+		s.Indexes = append(s.Indexes, index(n))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		engine := tabletest.New(t)
+		ensure := func() error {
+			tbl, err := table.Open(engine.Client(), s)
+			require.NoError(t, err)
+			return tbl.Ensure(t.Context())
+		}
+		require.NoError(t, ensure())
+		s.Indexes = append(s.Indexes, index(20))
+		began := time.Now()
+		err := ensure()
+		require.ErrorIs(t, err, table.ErrInvalid)
+		require.ErrorContains(t, err, "exceeds per-table limit of 20")
+		assert.Less(t, time.Since(began), time.Second)
 	})
 }
 

@@ -285,6 +285,8 @@ func unsent(err error) bool {
 func kindOfRefusal(code, message string) error {
 	kind := kindOfCode(code)
 	switch {
+	case code == "LimitExceededException" && strings.Contains(message, "per-table limit"): // otherwise, too much is under way at once
+		return ErrInvalid
 	case !errors.Is(kind, ErrInvalid), strings.Contains(message, "The provided starting key is invalid"):
 		return kind
 	case strings.Contains(message, "The table does not have the specified index"),

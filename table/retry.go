@@ -119,7 +119,7 @@ func Retryable(err error) bool {
 		return true
 	}
 	var canceled *types.TransactionCanceledException
-	if errors.As(err, &canceled) {
+	if errors.As(err, &canceled) || errors.Is(kind, ErrInvalid) { // by its code alone, an index too many would be throttled
 		return false
 	}
 	for _, check := range retry.DefaultRetryables {
