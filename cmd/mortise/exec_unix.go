@@ -287,6 +287,9 @@ func (x *execution) forward(sig syscall.Signal) {
 	if x.lostPID > 0 {
 		_ = syscall.Kill(-x.lostPID, sig) // an error means that it has ended
 	}
+	if sig == syscall.SIGTSTP && x.leader != nil { // until it has ended, this program stops when the command does
+		suspend()
+	}
 }
 
 // changed handles a command that has stopped or ended.

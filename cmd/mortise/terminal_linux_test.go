@@ -93,6 +93,20 @@ func stops(t *testing.T, cmd *exec.Cmd) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 }
 
+// stopsAtLast repeats what stops a process until it does so, and then keeps it running. What comes while the command ends is for the command.
+func stopsAtLast(t *testing.T, cmd *exec.Cmd, again func()) {
+	t.Helper()
+	for state(t, cmd.Process.Pid) != "T" {
+		again()
+		time.Sleep(20 * time.Millisecond)
+	}
+	go func() {
+		for cmd.Process.Signal(syscall.SIGCONT) == nil { // more than one may have reached it
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+}
+
 // state is the letter that the kernel has for the state of a process: T is stopped.
 func state(t *testing.T, pid int) string {
 	t.Helper()
@@ -129,11 +143,7 @@ func TestExec_OnATerminalAfterTheLockIsLost(t *testing.T) {
 	term.sees("name?")
 	term.types("ann\n")
 	term.sees("hook")
-	for state(t, cmd.Process.Pid) != "T" { // the first ones can still be for the command
-		term.types("\x1a")
-		time.Sleep(5 * time.Millisecond)
-	}
-	stops(t, cmd)
+	stopsAtLast(t, cmd, func() { term.types("\x1a") })
 	term.types("\x03")
 	term.sees("--on-lost: exit status 3")
 	var exit *exec.ExitError
@@ -158,8 +168,7 @@ func TestExec_SignalsWhileItWaits(t *testing.T) {
 		require.Equal(b, "hook", p.line())
 		p.signal(syscall.SIGUSR1)
 		assert.ElementsMatch(b, []string{"hook heard", "command heard"}, []string{p.line(), p.line()})
-		p.signal(syscall.SIGTSTP)
-		stops(b.T, p.cmd)
+		stopsAtLast(b.T, p.cmd, func() { p.signal(syscall.SIGTSTP) })
 		p.signal(syscall.SIGUSR2)
 		code, _ := p.wait()
 		assert.Equal(b, exitLost, code)
