@@ -43,8 +43,8 @@ func (c *Client) Acquire(ctx context.Context, target Target, opts ...Option) (*L
 // not count either; REFERENCE.md tells what that means.
 //
 // Cost: one conditional write, whether it succeeds or not. One more write if the client has no session yet (none with
-// [Fixed]), and one more to ask a holder that tries of the client have seen for longer than a lease, each time that this time
-// has doubled. To take the lock from a dead holder: at most two more writes. To take it from several ([Shared], [Permits]): one
+// [Fixed]), and one for each process that holds, to ask it, if the client has seen it hold for longer than a lease; again each
+// time that this time has doubled. To take the lock from a dead holder: at most two more writes. To take it from several ([Shared], [Permits]): one
 // write for each of their sessions, one for each 25 tickets that are removed, and one to enter the line again.
 func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	l, err := one(c.acquire(ctx, []Target{target}, opts, (*acquisition).try))

@@ -56,7 +56,7 @@
 //   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves behind a lock or a place that it
 //     has reported as given up. A request that arrives late can leave a ticket that nobody uses. If its process lives, that
 //     ticket is removed at most one and a half leases after it is first and somebody waits; it can take longer behind more
-//     than 1,000 tickets of that process. If others only try, it is removed once one client has seen it in tries a lease apart.
+//     than 1,000 tickets of that process. REFERENCE.md tells when it is removed if others only try.
 //   - [Client.AcquireAll] takes several locks without deadlock or starvation, in whatever order they are named.
 //   - After [Client.ForceRelease] no guarded write of the old holder goes through. ([Shared] describes an exception for readers.)
 //   - At most one run of an interval ([Client.Every]) is recorded, together with what it commits.

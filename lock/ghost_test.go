@@ -322,6 +322,30 @@ func TestGhost_IsFoundByTriesAlone(t *testing.T) {
 	}
 }
 
+// A ghost of a writer behind a reader that lives keeps other readers out.
+func TestGhost_OfAWriterIsFoundByReadersThatTry(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		reads, c, other := w.client(lock.Config{}), w.client(lock.Config{}), w.client(lock.Config{})
+		require.NoError(t, errOf(c.Acquire(ctx, lock.Name("keeps the session"))))
+		l, err := reads.Acquire(ctx, lock.Name("report"), lock.Shared())
+		require.NoError(t, err)
+		waiting, cancel := context.WithCancel(ctx)
+		var group sync.WaitGroup
+		group.Go(func() { assert.ErrorIs(t, errOf(c.Acquire(waiting, lock.Name("report"))), context.Canceled) })
+		time.Sleep(2 * time.Second)
+		ghost, err := w.table.Get(ctx, l.Key(), true)
+		require.NoError(t, err)
+		cancel()
+		group.Wait()
+		require.NoError(t, w.table.Write(ctx, table.Put(ghost)))
+		for range 2 {
+			require.ErrorIs(t, errOf(other.TryAcquire(ctx, lock.Name("report"), lock.Shared())), lock.ErrHeld)
+			time.Sleep(5 * time.Minute)
+		}
+		require.NoError(t, errOf(other.TryAcquire(ctx, lock.Name("report"), lock.Shared())))
+	})
+}
+
 // A holder that lives may hold for days, so few of many tries ask it.
 func TestTry_SeldomAsksAHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

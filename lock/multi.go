@@ -30,8 +30,8 @@ func (c *Client) AcquireAll(ctx context.Context, targets []Target, opts ...Optio
 // TryAcquireAll takes 1 to 100 locks together if all of them are free. It does not wait: otherwise it takes none, and
 // the error is a *[HeldAllError], which lists all holders.
 //
-// Cost for n locks: one transaction of 2n write units, whether it succeeds or not, and n read units if it succeeds. If
-// all holders died long ago: the same again, and one write for each of their processes.
+// Cost for n locks: one transaction of 2n write units, whether it succeeds or not, and n read units if it succeeds. To ask
+// holders: as in [Client.TryAcquire]. If all holders died long ago: the same again, and one write for each of their processes.
 func (c *Client) TryAcquireAll(ctx context.Context, targets []Target, opts ...Option) (*Bundle, error) {
 	b, err := c.bundle(ctx, targets, opts, (*acquisition).try)
 	return b, wrap("try acquire all", err)

@@ -224,7 +224,7 @@ func (a *acquisition) replaceDead(ctx context.Context, err error) error {
 	return err
 }
 
-// askHolders asks about tickets that earlier calls of this client have seen in the way, too, for a lease or longer.
+// askHolders asks about tickets that this client has seen in the way for a lease or longer: nobody may use them.
 func (a *acquisition) askHolders() {
 	for _, e := range a.entries {
 		row := e.row.Load()
