@@ -59,7 +59,7 @@ func (q *Queues[R, G]) Join(key keys.Key, request R) *Waiter[R, G] {
 		w.waiters = p.waiters
 		w.element = p.waiters.PushBack(w)
 	} else {
-		w.turn <- Turn[R, G]{Place: q.begin(key, list.New())}
+		w.give(Turn[R, G]{Place: q.begin(key, list.New())})
 	}
 	return w
 }
@@ -118,9 +118,7 @@ func (w *Waiter[R, G]) Turn() <-chan Turn[R, G] { return w.turn }
 func (w *Waiter[R, G]) Leave() (t Turn[R, G], came bool) {
 	w.queues.mu.Lock()
 	defer w.queues.mu.Unlock()
-	if w.element != nil {
-		w.waiters.Remove(w.element)
-		w.element = nil
+	if w.remove() {
 		return t, false
 	}
 	select {
@@ -131,23 +129,37 @@ func (w *Waiter[R, G]) Leave() (t Turn[R, G], came bool) {
 	}
 }
 
-// give ends the wait with the turn. It is called with mu held.
-func (w *Waiter[R, G]) give(t Turn[R, G]) {
+// remove reports whether the waiter was still waiting. It is called with mu held.
+func (w *Waiter[R, G]) remove() bool {
+	if w.element == nil {
+		return false
+	}
 	w.waiters.Remove(w.element)
 	w.element = nil
-	w.turn <- t // a turn comes only once, so there is room
+	return true
+}
+
+// give ends the wait with the turn. It is called with mu held.
+func (w *Waiter[R, G]) give(t Turn[R, G]) {
+	w.remove()
+	select {
+	case w.turn <- t:
+	default: // a turn comes only once, so there is room
+	}
 }
 
 // First returns the first waiter behind the place, which goes on waiting. It returns nil if nobody waits, or the place is over.
 func (p *Place[R, G]) First() *Waiter[R, G] {
 	p.queues.mu.Lock()
 	defer p.queues.mu.Unlock()
+	if p.queues.places[p.key] != p {
+		return nil
+	}
 	return p.first()
 }
 
-// first is First with mu held.
 func (p *Place[R, G]) first() *Waiter[R, G] {
-	if e := p.waiters.Front(); e != nil && p.queues.places[p.key] == p {
+	if e := p.waiters.Front(); e != nil {
 		return e.Value.(*Waiter[R, G])
 	}
 	return nil
@@ -158,7 +170,7 @@ func (p *Place[R, G]) first() *Waiter[R, G] {
 func (p *Place[R, G]) Hand(to *Waiter[R, G], g G) bool {
 	p.queues.mu.Lock()
 	defer p.queues.mu.Unlock()
-	if p.first() != to {
+	if p.queues.places[p.key] != p || p.first() != to {
 		return false
 	}
 	to.give(Turn[R, G]{p, g})
