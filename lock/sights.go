@@ -11,7 +11,7 @@ import (
 // sights is what this process has seen of tickets that keep others from holding. Its calls share it: otherwise, if each call gave up
 // before it had waited for a lease, nobody would ever ask about a ticket that nobody uses.
 type sights struct {
-	keep time.Duration // for how long one is kept at least: a waiter looks at its row more often than that, and tries that do not are seldom for many locks
+	keep time.Duration // for how long one is kept at least: a waiter looks at its row more often than that; a try need not
 
 	mu    sync.Mutex // guards the following
 	seen  map[sight]seen

@@ -284,10 +284,16 @@ func (x *execution) environment() ([]string, error) {
 // forward sends a signal to the group of the command, and to the group of the --on-lost command.
 func (x *execution) forward(sig syscall.Signal) {
 	x.group.signal(sig)
+	x.forwardOnLost(sig)
+}
+
+// forwardOnLost sends a signal to the group of the --on-lost command. If it is that of Ctrl-Z, this program stops, too, so that the shell has
+// the terminal again. Before the command has ended, changed does that when the command stops.
+func (x *execution) forwardOnLost(sig syscall.Signal) {
 	if x.lostPID > 0 {
 		_ = syscall.Kill(-x.lostPID, sig) // an error means that it has ended
 	}
-	if sig == syscall.SIGTSTP && x.leader != nil { // until it has ended, this program stops when the command does
+	if sig == syscall.SIGTSTP && x.leader != nil {
 		suspend()
 	}
 }
@@ -381,10 +387,7 @@ func (x *execution) result() error {
 	for x.onLost != nil {
 		select {
 		case sig := <-x.signals:
-			_ = syscall.Kill(-x.lostPID, sig.(syscall.Signal)) // an error means that it has ended
-			if sig == syscall.SIGTSTP {
-				suspend() // so that the shell has the terminal again, as when the command stops
-			}
+			x.forwardOnLost(sig.(syscall.Signal))
 		case err := <-x.onLost:
 			if x.onLost = nil; err != nil {
 				x.say("--on-lost: %v", err)
