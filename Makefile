@@ -69,7 +69,9 @@ PLATFORMS := linux/386 windows/amd64 darwin/arm64
 platforms: ## compile and vet everything, with its tests, for 32 bits, Windows and macOS
 	@set -e; for p in $(PLATFORMS); do echo $$p; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./...; done
 
-BOTH = MORTISE_ENGINE=inprocess,dynamodb-local $(GO) run ./internal/engines/cmd/contracttest $(LOG) $(GO) test -count=1 -timeout $(TIMEOUT)
+ONCE    = $(GO) test -count=1 -timeout $(TIMEOUT) -vet=off
+COUNTED = $(GO) run ./internal/engines/cmd/contracttest $(LOG) $(ONCE)
+BOTH    = MORTISE_ENGINE=inprocess,dynamodb-local $(COUNTED)
 # The tests of lock compute for long, those of the programs wait for processes: lock comes first, beside the waiting.
 ALL  := ./lock ./...
 
@@ -79,23 +81,22 @@ SIDE = -cpu 1 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: unit
 unit: engine ## all tests on both engines, without -race, and with two seeds of each simulation
-	$(BOTH) -short -vet=off $(SIDE) $(ALL)
+	$(BOTH) -short $(SIDE) $(ALL)
 
 # Tests that read the source have no goroutines worth a race detector. Of the two engines one is enough, since both have the same clients,
 # and unit and proof test both. But the soak test is about real processes and connections.
 RACED = ./lock $(filter-out %/internal/docscheck %/internal/archtest %/internal/proof/soak,$(shell $(GO) list ./...))
-RACE  = $(GO) test -race -count=1 -timeout $(TIMEOUT) -vet=off
 
 .PHONY: race
 race: engine ## all tests with -race, with as few repetitions as make test; on the in-process engine, but the soak test on DynamoDB Local
 	@$(COMPILE) -race $(RACED) > /dev/null
-	MORTISE_ENGINE=inprocess $(RACE) -short $(RACED)
-	MORTISE_ENGINE=dynamodb-local $(RACE) ./internal/proof/soak
+	MORTISE_ENGINE=inprocess $(COUNTED) -race -short $(RACED)
+	MORTISE_ENGINE=dynamodb-local $(ONCE) -race ./internal/proof/soak
 
 .PHONY: proof
 proof: engine ## all tests in full on both engines, without -race: every fault, all replays, more seeds of the simulations
 	$(COMPILE) ./... > /dev/null
-	$(BOTH) -vet=off $(SIDE) $(ALL)
+	$(BOTH) $(SIDE) $(ALL)
 
 .PHONY: quick
 quick: ## as unit, on the in-process engine alone, and without what has not changed

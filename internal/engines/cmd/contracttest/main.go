@@ -1,5 +1,5 @@
 // Command contracttest runs a command, such as go test, whose contract tests run on several engines, and then prints
-// how many ran on each.
+// how many ran on each. If tests failed, it prints their failures once more at the end.
 //
 //	contracttest LOG COMMAND [ARGUMENT]...
 //
@@ -49,8 +49,10 @@ func run(log string, command []string) error {
 	defer stop()
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), append(env, "MORTISE_CONTRACT_LOG="+log)...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	out := &failures{out: os.Stdout}
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	if err := cmd.Run(); err != nil {
+		out.repeat()
 		return fmt.Errorf("%s: %w", command[0], err)
 	}
 	f, err := os.Open(log)
