@@ -25,7 +25,7 @@ func ExampleClient_Acquire() {
 
 	lease, err := first.Acquire(ctx, lock.Name("nightly-report"))
 	check(err)
-	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	_, err = second.Acquire(short, lock.Name("nightly-report"))
 	var held *lock.HeldError

@@ -112,6 +112,8 @@ func TestEvery_RunsTheIntervalInWhichItBeganToWait(t *testing.T) {
 }
 
 // once runs the job of the hour, on an instance that ends as soon as that has returned.
+const daily = 24 * time.Hour
+
 func (p *place) once(target lock.Target, f job, opts ...lock.Option) (at time.Time, err error) {
 	p.Helper()
 	ctx, cancel := context.WithCancel(p.Context())
@@ -123,7 +125,7 @@ func (p *place) once(target lock.Target, f job, opts ...lock.Option) (at time.Ti
 		failed = err
 		cancel()
 	}))
-	err = p.client.Every(ctx, target, time.Hour, func(inside context.Context, l *lock.Lease, start time.Time) error {
+	err = p.client.Every(ctx, target, daily, func(inside context.Context, l *lock.Lease, start time.Time) error {
 		n, at = n+1, start
 		if f == nil {
 			cancel()
@@ -159,12 +161,12 @@ func TestEvery_RecordsHowARunEnded(t *testing.T) {
 
 		// With RetryFailed: nothing is recorded.
 		target = lock.Name("repeated")
-		repeat := lock.RetryFailed(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) })
+		repeat := lock.RetryFailed(func() backoff.BackOff { return backoff.NewConstantBackOff(daily) })
 		key := keys.NewKey("ROW", "ROW")
 		_, err = p.once(target, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
 			r, err := p.client.Inspect(ctx, target)
 			assert.NoError(p, err)
-			assert.Equal(p, r.Running, r.Since().Truncate(time.Hour).UnixMilli(), "unless the hour has just ended")
+			assert.Equal(p, r.Running, r.Since().Truncate(daily).UnixMilli(), "unless the day has just ended")
 			return errors.Join(broken, l.Write(ctx, table.Put(p.table.KeyItem(key))))
 		}, repeat)
 		require.ErrorIs(p, err, broken)
@@ -175,7 +177,7 @@ func TestEvery_RecordsHowARunEnded(t *testing.T) {
 
 		at, err = p.once(target, nil, repeat)
 		require.ErrorIs(p, err, context.Canceled)
-		assert.Equal(p, at, at.Truncate(time.Hour))
+		assert.Equal(p, at, at.Truncate(daily))
 		assert.Equal(p, time.UTC, at.Location())
 		r = row(target)
 		assert.Equal(p, at, r.LastRun())
@@ -184,15 +186,23 @@ func TestEvery_RecordsHowARunEnded(t *testing.T) {
 
 		// Done, or failed: another instance only reads, and so does one with other intervals in it.
 		for _, target := range []lock.Target{target, lock.Name("failing")} {
-			short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-			defer cancel()
-			cost := totals(short, func(ctx context.Context) {
-				err = p.open(quiet).Every(ctx, target, time.Hour, func(context.Context, *lock.Lease, time.Time) error {
+			cost := totals(ctx, func(ctx context.Context) {
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				ctx, usage := table.WithUsage(ctx)
+				go func() {
+					for usage.Totals().ReadUnits == 0 && ctx.Err() == nil {
+						time.Sleep(time.Millisecond)
+					}
+					time.Sleep(100 * time.Millisecond) // it would ask again, or run
+					cancel()
+				}()
+				err = p.open(quiet).Every(ctx, target, daily, func(context.Context, *lock.Lease, time.Time) error {
 					p.Error("ran twice")
 					return nil
 				})
 			})
-			require.ErrorIs(p, err, context.DeadlineExceeded)
+			require.ErrorIs(p, err, context.Canceled)
 			assert.EqualValues(p, 1, cost.Requests)
 			assert.InDelta(p, 1, cost.ReadUnits, 0)
 		}
