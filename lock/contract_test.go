@@ -265,8 +265,7 @@ func TestTakeover_NotOfAHolderWithAnotherSessionKey(t *testing.T) {
 			list, err := other.Sessions(ctx, id)
 			require.NoError(p, err)
 			assert.Empty(p, list)
-			got, err := p.table.Get(ctx, key, true)
-			require.NoError(p, err)
+			got := p.await(ctx, key, func(got table.Item) bool { return len(lineIn(got)) == 1 })
 			assert.Equal(p, item["line"], got["line"], "the waiter has left the line")
 		}
 	})
