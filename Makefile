@@ -4,7 +4,6 @@ GO      ?= go
 BIN     := $(CURDIR)/bin
 LINT    := $(BIN)/golangci-lint
 ENGINES := internal/engines
-LOG     := $(BIN)/contract-tests.jsonl
 TIMEOUT ?= 45m
 COUNT   ?= 20
 MINUTES ?= 30
@@ -70,7 +69,8 @@ platforms: ## compile and vet everything, with its tests, for 32 bits, Windows a
 	@set -e; for p in $(PLATFORMS); do echo $$p; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./...; done
 
 ONCE    = $(GO) test -count=1 -timeout $(TIMEOUT) -vet=off
-COUNTED = $(GO) run ./internal/engines/cmd/contracttest $(LOG) $(ONCE)
+# COUNTED also prints failures once more at the end.
+COUNTED = $(GO) run ./internal/engines/cmd/contracttest $(BIN)/contract-tests-$@.jsonl $(ONCE)
 BOTH    = MORTISE_ENGINE=inprocess,dynamodb-local $(COUNTED)
 # The tests of lock compute for long, those of the programs wait for processes: lock comes first, beside the waiting.
 ALL  := ./lock ./...

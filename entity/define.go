@@ -305,11 +305,6 @@ func (c *compiler) shards() {
 	}
 }
 
-// sharded reports whether the key has a shard that is computed from a field. A query without that field reads all shards.
-func (k *keyPlan) sharded() bool {
-	return slices.ContainsFunc(k.tpl.Fields(), func(f keys.Field) bool { return f.Computed })
-}
-
 // taken reports whether an attribute is one of the scheme's, or a key of an index, so that the entity cannot use it for something else.
 func (c *compiler) taken(attr string) bool {
 	s := c.plan.scheme

@@ -89,3 +89,8 @@ func (p *plan) isStored(f *field) bool {
 	return f.index == nil || // a problem that is reported elsewhere
 		f == p.version || p.attrOf(f) != "" || p.keyStores(f)
 }
+
+// sharded reports whether the key has a shard that is computed from a field. A query without that field reads all shards.
+func (k *keyPlan) sharded() bool {
+	return slices.ContainsFunc(k.tpl.Fields(), func(f keys.Field) bool { return f.Computed })
+}

@@ -246,11 +246,13 @@ func TestRow_FractionalFenceGrantsNothing(t *testing.T) {
 // await reads a row until it is as wanted, or for 10 s, and returns it. A refused call waits only for a moment until its ticket has left
 // the row, and a slow engine takes longer.
 func (p *place) await(ctx context.Context, key keys.Key, wanted func(table.Item) bool) table.Item {
-	for end := time.Now().Add(10 * time.Second); ; {
+	end := time.Now().Add(10 * time.Second)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		got, err := p.table.Get(ctx, key, true)
 		require.NoError(p, err)
 		if wanted(got) || time.Now().After(end) {
 			return got
 		}
+		time.Sleep(pause)
 	}
 }

@@ -266,7 +266,7 @@ func TestTakeover_NotOfAHolderWithAnotherSessionKey(t *testing.T) {
 			require.NoError(p, err)
 			assert.Empty(p, list)
 			got := p.await(ctx, key, func(got table.Item) bool { return len(lineIn(got)) == 1 })
-			assert.Equal(p, item["line"], got["line"], "the waiter has left the line")
+			assert.Equal(p, item["line"], got["line"], "%v: the waiter has left the line", by)
 		}
 	})
 }

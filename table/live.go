@@ -3,7 +3,6 @@ package table
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -115,13 +114,6 @@ func ttlState(d *types.TimeToLiveDescription) (on bool, name string) {
 	return on, aws.ToString(d.AttributeName)
 }
 
-func (c *Capacity) describe() string {
-	if c == nil {
-		return "on demand"
-	}
-	return fmt.Sprintf("%d read and %d write units", c.Read, c.Write)
-}
-
 // provisioned returns nil if the table and its indexes are on demand.
 func provisioned(p *types.ProvisionedThroughputDescription) *Capacity {
 	if p == nil || aws.ToInt64(p.ReadCapacityUnits) == 0 {
@@ -135,11 +127,6 @@ func liveCapacity(d *types.TableDescription) *Capacity {
 		return nil
 	}
 	return provisioned(d.ProvisionedThroughput)
-}
-
-// describe returns the index in words. Two indexes are equal if their descriptions are.
-func (x Index) describe() string {
-	return indexText(x.Name, x.Local, keyText(x.PK, x.PKType, x.SK, x.SKType), x.Include)
 }
 
 func attributeTypes(defs []types.AttributeDefinition) map[string]AttributeType {

@@ -297,3 +297,15 @@ func keyText(pk string, pkType AttributeType, sk string, skType AttributeType) s
 	}
 	return text
 }
+
+func (c *Capacity) describe() string {
+	if c == nil {
+		return "on demand"
+	}
+	return fmt.Sprintf("%d read and %d write units", c.Read, c.Write)
+}
+
+// describe returns the index in words. Two indexes are equal if their descriptions are.
+func (x Index) describe() string {
+	return indexText(x.Name, x.Local, keyText(x.PK, x.PKType, x.SK, x.SKType), x.Include)
+}

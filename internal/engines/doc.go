@@ -24,5 +24,5 @@
 // The command contracttest runs go test with one DynamoDB Local for all packages (MORTISE_DYNAMODB_LOCAL is its
 // endpoint), and counts the contract tests: each one that ran to its end appends a line to the file that
 // MORTISE_CONTRACT_LOG names. It refuses a run in which the engines did not run the same tests. Run with -count=1, since
-// a cached test result appends nothing.
+// a cached test result appends nothing. At the end it prints once more what has failed.
 package engines

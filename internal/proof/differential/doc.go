@@ -6,6 +6,7 @@
 // few partitions, few attributes with a usual type each, paths that lead to maps and lists. So conditions are true
 // about as often as false, and requests meet the same items again and again.
 //
-// About one request in eight is made invalid on purpose (invalid.go). The engines must refuse it with the same error
+// About one request in eight is made invalid on purpose (invalid.go; invalid_shape.go for
+// what is invalid in one kind of request). The engines must refuse it with the same error
 // type and text.
 package differential

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// failures passes the output of go test on and keeps what it says about tests that failed. Many packages print a lot:
-// who looks at the end of it, which is often all that a hosted CI shows, sees which tests failed, and why.
+// failures passes the output of go test on and keeps what it says about failures. Many packages print a lot: whoever looks at the end of
+// it, which is often all that a hosted CI shows, sees what failed, and why.
 type failures struct {
 	out  io.Writer
-	rest []byte // the beginning of a line whose end has not come yet
+	rest []byte   // the beginning of a line whose end has not come yet
+	pkg  []string // the lines of the package that prints
 	kept []string
-	more int // lines that still belong to the last failure
 }
 
-// perFailure bounds how many lines are kept after the one that names a failure.
-const perFailure = 30
+// atBegin and atEnd are how many lines of a failure are kept. Its reason is mostly among the last ones.
+const atBegin, atEnd = 15, 20
 
 func (f *failures) Write(p []byte) (int, error) {
 	f.rest = append(f.rest, p...)
@@ -31,22 +31,46 @@ func (f *failures) Write(p []byte) (int, error) {
 	}
 }
 
+// line adds a line. The last line of a package tells whether it failed. go test prints no other line of a package that passed.
 func (f *failures) line(l string) {
-	switch {
-	case startsWith(l, "--- FAIL", "panic:", "fatal error:", "WARNING: DATA RACE", "FAIL\t"):
-		f.more = perFailure
-	case startsWith(l, "--- ", "=== ", "ok  ", "?   ", "PASS", "FAIL"):
-		f.more = 0
+	if f.pkg = append(f.pkg, l); !begins(l, "ok  \t", "?   \t", "FAIL\t") {
 		return
-	case f.more == 0:
-		return
-	default:
-		f.more--
 	}
-	f.kept = append(f.kept, l)
+	list := parts(f.pkg)
+	if failed := begins(l, "FAIL\t"); failed && len(list) == 0 { // such as a TestMain that exits
+		list = [][]string{f.pkg[:len(f.pkg)-1]}
+	}
+	for _, part := range list {
+		if left := len(part) - atBegin - atEnd; left > 0 {
+			part = append(append(part[:atBegin:atBegin], fmt.Sprintf("    … %d lines", left)), part[len(part)-atEnd:]...)
+		}
+		f.kept = append(f.kept, part...)
+	}
+	if f.pkg = nil; begins(l, "FAIL\t") {
+		f.kept = append(f.kept, l)
+	}
 }
 
-func startsWith(l string, prefixes ...string) bool {
+// parts are the failures among the lines of a package: of a test, with what it has logged, or of the whole package.
+func parts(lines []string) (list [][]string) {
+	open, ofTest := false, false
+	for _, l := range lines {
+		test := begins(strings.TrimLeft(l, " "), "--- FAIL")
+		switch {
+		case test || begins(l, "panic:", "fatal error:", "WARNING: DATA RACE", "# "):
+			list = append(list, nil)
+			open, ofTest = true, test
+		case begins(strings.TrimLeft(l, " "), "--- ", "=== ") || begins(l, "FAIL", "ok  \t", "?   \t") || ofTest && !begins(l, " "):
+			open = false // what follows was printed by other tests
+		}
+		if open {
+			list[len(list)-1] = append(list[len(list)-1], l)
+		}
+	}
+	return list
+}
+
+func begins(l string, prefixes ...string) bool {
 	for _, p := range prefixes {
 		if strings.HasPrefix(l, p) {
 			return true
@@ -58,6 +82,6 @@ func startsWith(l string, prefixes ...string) bool {
 // repeat prints what was kept.
 func (f *failures) repeat() {
 	if len(f.kept) > 0 {
-		fmt.Fprintf(f.out, "\nthe failures once more:\n%s\n", strings.Join(f.kept, "\n"))
+		fmt.Fprintf(f.out, "\nThe failures once more:\n%s\n", strings.Join(f.kept, "\n"))
 	}
 }

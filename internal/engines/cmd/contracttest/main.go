@@ -1,5 +1,5 @@
-// Command contracttest runs a command, such as go test, whose contract tests run on several engines, and then prints
-// how many ran on each. If tests failed, it prints their failures once more at the end.
+// Command contracttest runs go test, with contract tests that run on one engine or on several, and then prints how many ran
+// on each. If tests failed, it prints their failures once more at the end: the first and the last lines of each.
 //
 //	contracttest LOG COMMAND [ARGUMENT]...
 //
@@ -50,7 +50,7 @@ func run(log string, command []string) error {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), append(env, "MORTISE_CONTRACT_LOG="+log)...)
 	out := &failures{out: os.Stdout}
-	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	cmd.Stdout, cmd.Stderr = out, out // in their order
 	if err := cmd.Run(); err != nil {
 		out.repeat()
 		return fmt.Errorf("%s: %w", command[0], err)
