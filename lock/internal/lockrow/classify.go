@@ -43,15 +43,11 @@ func (r *Row) Released(h Holding, inDoubt bool, target string) Released {
 	return Lost
 }
 
-// isAfter reports whether a release of the holding can have produced this row. It is false for a row that was deleted.
+// isAfter reports whether a release of the holding can have produced this row. It is false for a row that was deleted, also if it was made
+// again with permits in place of a lock, or the other way round.
 func (r *Row) isAfter(h Holding) bool {
-	switch h.Kind {
-	case Shared: // others may read on, under the same fence
-		return r.Permits == 0 && r.Fence >= h.Fence
-	case Permit:
-		return r.Permits > 0 && r.Fence > h.Fence
-	}
-	return r.Fence > h.Fence
+	same := (r.Permits > 0) == (h.Kind == Permit)
+	return same && (r.Fence > h.Fence || r.Fence == h.Fence && h.Kind == Shared) // others may read on, under the same fence
 }
 
 // ForcedSince reports whether this holder may be one that lost the lock by force. Without permits, that needs a force under its fence or

@@ -99,8 +99,8 @@ func (r *Row) Turns(place int) int {
 func (n Names) parseStays(item table.Item, r *Row) error {
 	bad := fmt.Errorf("%w: %s, %s, %s and %s do not make a row of permits", ErrMalformed, n.Permits, n.Line, n.Stays, n.Next)
 	stays, listed := numbers(item[n.Stays])
-	next, counts := numbers(item[n.Next])
-	if !listed || !counts || item[n.Line] == nil || len(next) != 1 || len(stays) != len(r.Line) || r.Permits < MinPermits || r.Permits > Cap || item[n.Fence] != nil {
+	next, _ := numbers(item[n.Next])
+	if !listed || item[n.Line] == nil || len(next) != 1 || len(stays) != len(r.Line) || r.Permits < MinPermits || r.Permits > Cap || item[n.Fence] != nil {
 		return bad
 	}
 	before := int64(0)

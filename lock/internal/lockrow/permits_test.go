@@ -164,6 +164,25 @@ func TestPermits_LeaveOnlyTheirPlace(t *testing.T) {
 	})
 }
 
+func TestPermits_Released(t *testing.T) {
+	for name, tt := range map[string]struct {
+		row  lockrow.Row
+		want lockrow.Released
+	}{
+		"others hold on":                {lockrow.Row{Permits: 2, Fence: 1002, Line: []lockrow.Ticket{ticket(2)}, Stays: []int64{1001}}, lockrow.Perhaps},
+		"a force before its stay began": {lockrow.Row{Permits: 2, Fence: 1001, ForcedFence: 1000}, lockrow.Perhaps},
+		"a force since its stay began":  {lockrow.Row{Permits: 2, Fence: 1001, ForcedFence: 1001}, lockrow.Unclear},
+		"the row was deleted":           {lockrow.Row{}, lockrow.Lost},
+		"the row is that of a lock":     {lockrow.Row{Fence: 2000}, lockrow.Lost},
+		"the row was made anew before":  {lockrow.Row{Permits: 2, Fence: 1000}, lockrow.Lost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tt.want, tt.row.Released(stay(1, 1000), true, ""))
+			assert.Equal(t, lockrow.Lost, tt.row.Released(stay(1, 1000), false, ""))
+		})
+	}
+}
+
 func TestPermits_AreInTheIndexWhileOneIsHeld(t *testing.T) {
 	onEngines(t, &lockrow.Index{PK: "gpk", SK: "gsk"}, func(b *bench) {
 		row := b.permits(2)
@@ -202,6 +221,8 @@ func TestPermits_RefusesRowsThatAreNotInOrder(t *testing.T) {
 		"permits as a string":   func(i table.Item) { i["permits"] = s("2") },
 		"no line":               func(i table.Item) { delete(i, "line"); i["stays"] = numbers() },
 		"no stays":              func(i table.Item) { delete(i, "stays") },
+		"no stays, no tickets":  func(i table.Item) { delete(i, "stays"); i["line"] = list() },
+		"kept beyond the stays": func(i table.Item) { i["kept"] = n("10") },
 		"fewer stays":           func(i table.Item) { i["stays"] = numbers("7") },
 		"stays as strings":      func(i table.Item) { i["stays"] = list(ticket(1), ticket(2)) },
 		"stays out of order":    func(i table.Item) { i["stays"] = numbers("9", "7") },

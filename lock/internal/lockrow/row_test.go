@@ -74,6 +74,8 @@ func TestParse_RefusesRowsThatAreNotInOrder(t *testing.T) {
 		"writes below 0":        {"fence": n("7"), "writes": n("-1")},
 		"writes out of range":   {"fence": n("7"), "writes": n("4611686018427387904")},
 		"edits out of range":    {"fence": n("7"), "edits": n("4611686018427387904")},
+		"since out of range":    {"fence": n("7"), "since": n("1125899906842625")},
+		"renewed out of range":  {"fence": n("7"), "renewed": n("1125899906842625")},
 		"ttl as a string":       {"fence": n("7"), "ttl": s("tomorrow")},
 		"forced as a number":    {"fence": n("7"), "forced": n("1")},
 	}
@@ -84,6 +86,34 @@ func TestParse_RefusesRowsThatAreNotInOrder(t *testing.T) {
 			assert.ErrorIs(t, err, lockrow.ErrMalformed)
 		})
 	}
+}
+
+func TestParse_TakesWhatIsJustInRange(t *testing.T) {
+	for name, item := range map[string]table.Item{
+		"the least fence":    {"fence": n("1")},
+		"the greatest fence": {"fence": n("9223372036854775806")},
+		"the latest times":   {"fence": n("7"), "since": n("1125899906842624"), "renewed": n("1125899906842624")},
+		"the last numbers":   {"fence": n("7"), "writes": n("4611686018427387903"), "edits": n("4611686018427387903")},
+		"the most permits":   {"permits": n("100"), "line": list(), "stays": numbers(), "next": numbers("1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			item["type"] = s("mortise.Lock")
+			_, err := names.Parse(item)
+			assert.NoError(t, err)
+		})
+	}
+}
+
+func TestHeldSince_IsTheLaterTimeForTheFirstPlaceOnly(t *testing.T) {
+	row := lockrow.Row{Since: at + 5}
+	assert.Equal(t, int64(at+5), row.HeldSince(0), "free")
+	row.Line = []lockrow.Ticket{ticket(1), ticket(2)}
+	assert.Equal(t, int64(at+5), row.HeldSince(0))
+	assert.Equal(t, int64(at), row.HeldSince(1))
+	row.Permits = 2
+	assert.Equal(t, int64(at), row.HeldSince(0), "Since is when another permit was given back")
+	row = lockrow.Row{Since: at - 5, Line: row.Line}
+	assert.Equal(t, int64(at), row.HeldSince(0), "it came after the lock was free")
 }
 
 func TestParse_TellsARowOfTheFirstEdition(t *testing.T) {

@@ -474,6 +474,7 @@ func TestReleased_TellsWhatARefusalMeans(t *testing.T) {
 		{"the same, and no attempt in doubt", lockrow.Row{Fence: 1005, ForcedFence: 1004}, false, "", lockrow.Lost},
 		{"an earlier one taken by force", lockrow.Row{Fence: 1001, ForcedFence: 999}, true, "", lockrow.Perhaps},
 		{"the row was deleted and made anew under an old fence", lockrow.Row{Fence: 7}, true, "", lockrow.Lost},
+		{"the row was deleted, and is one of permits now", lockrow.Row{Permits: 2, Fence: 2000}, true, "", lockrow.Lost},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

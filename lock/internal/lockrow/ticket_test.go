@@ -45,11 +45,20 @@ func TestParseTicket_RefusesWhatNoTicketSays(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "@", "S/1", "S/1@", "S/1@1764000000123", "/1@1764000000123 o", "S/@1764000000123 o", "S/x@1764000000123 o",
 		"S/-1@1764000000123 o", "S/01@-764000000123 o", "S@1764000000123 o", "S/1@1764000000123+5 o", "S@1764000000123+0 o",
-		"S@1764000000123+99999999999 o", "S@1764000000123+ o", "S/1@176400000012 o", "S/1@01764000000123 o", "S/1@17640000001230000000 o",
+		"S@1764000000123+99999999999 o", "S@1764000000123+ o", "S/1@176400000012 o", "S/1@01764000000123 o", "S/1@17640000001230000000 o", "S/1@1125899906842625 o",
 		strings.Repeat("S", 300) + "/1@1764000000123 o", "S/1@1764000000123 " + strings.Repeat("o", 65),
 	} {
 		_, err := lockrow.ParseTicket(text)
 		assert.ErrorIs(t, err, lockrow.ErrMalformed, "%q", text)
+	}
+}
+
+func TestParseTicket_TakesWhatIsJustInRange(t *testing.T) {
+	for _, text := range []string{
+		strings.Repeat("S", 254) + "/1@1764000000123 o", "S/1@1764000000123 " + strings.Repeat("o", lockrow.MaxOwner), "S/1@1125899906842624 o",
+	} {
+		_, err := lockrow.ParseTicket(text)
+		assert.NoError(t, err, "%q", text)
 	}
 }
 
