@@ -36,17 +36,17 @@ func (f *failures) line(l string) {
 	if f.pkg = append(f.pkg, l); !begins(l, "ok  \t", "?   \t", "FAIL\t") {
 		return
 	}
-	list := parts(f.pkg)
-	if failed := begins(l, "FAIL\t"); failed && len(list) == 0 { // such as a TestMain that exits
+	list, failed := parts(f.pkg), begins(l, "FAIL\t")
+	if failed && len(list) == 0 { // such as a TestMain that exits
 		list = [][]string{f.pkg[:len(f.pkg)-1]}
 	}
 	for _, part := range list {
-		if left := len(part) - atBegin - atEnd; left > 0 {
+		if left := len(part) - atBegin - atEnd; left > 1 {
 			part = append(append(part[:atBegin:atBegin], fmt.Sprintf("    … %d lines", left)), part[len(part)-atEnd:]...)
 		}
 		f.kept = append(f.kept, part...)
 	}
-	if f.pkg = nil; begins(l, "FAIL\t") {
+	if f.pkg = nil; failed {
 		f.kept = append(f.kept, l)
 	}
 }
@@ -59,7 +59,7 @@ func parts(lines []string) (list [][]string) {
 		switch {
 		case test || begins(l, "panic:", "fatal error:", "WARNING: DATA RACE", "# "):
 			list = append(list, nil)
-			open, ofTest = true, test
+			open, ofTest = true, test && !strings.Contains(l, ": Example") // what an example has printed is not indented
 		case begins(strings.TrimLeft(l, " "), "--- ", "=== ") || begins(l, "FAIL", "ok  \t", "?   \t") || ofTest && !begins(l, " "):
 			open = false // what follows was printed by other tests
 		}

@@ -30,6 +30,13 @@ FAIL	example/c [build failed]
 cannot connect
 exit status 1
 FAIL	example/d	0.1s
+--- FAIL: Example (0.00s)
+got:
+1
+want:
+2
+FAIL
+FAIL	example/e	0.1s
 FAIL
 `
 	const kept = `
@@ -50,6 +57,12 @@ FAIL	example/c [build failed]
 cannot connect
 exit status 1
 FAIL	example/d	0.1s
+--- FAIL: Example (0.00s)
+got:
+1
+want:
+2
+FAIL	example/e	0.1s
 `
 	for _, size := range []int{1, 7, len(output)} { // however the output comes in pieces
 		var out bytes.Buffer
