@@ -1,8 +1,6 @@
 package entity
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // need is an attribute without which no row can be read, because the reader would take it for another row than it is: one of
 // another type, of an older schema, or one that never expires. An index that does not project the attribute is not read.

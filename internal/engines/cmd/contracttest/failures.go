@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// failures passes the output of go test on and keeps what it says about failures. Many packages print a lot: whoever looks at the end of
-// it, which is often all that a hosted CI shows, sees what failed, and why.
+// failures writes the output of go test to out, and keeps the lines about failures. repeat prints these once more. A hosted CI often shows
+// only the end of a long output, and a failure can be anywhere in it.
 type failures struct {
 	out  io.Writer
 	rest []byte   // the beginning of a line whose end has not come yet
